@@ -3,6 +3,16 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { DefinedApp } from '../index.ts'
 import { UsageError } from './command.ts'
+import { loadEnvFileIfAny } from './env-file.ts'
+import type { AnyPlugin } from '../core/plugin.ts'
+import { pluginsOf } from '../core/runtime/boot/options.ts'
+
+/** An app whose plugins are known: functions among them were called. */
+export interface FoundApp extends Omit<DefinedApp, 'options'> {
+  readonly options: Omit<DefinedApp['options'], 'plugins'> & {
+    readonly plugins: readonly AnyPlugin[]
+  }
+}
 
 /** The files in which an app is looked for. */
 const files = ['server.ts', 'server.js']
@@ -16,7 +26,7 @@ export const isAppFolder = (): boolean =>
   files.some((name) => existsSync(join(process.cwd(), name)))
 
 /** The app of the working directory: the default export of `server.ts` or `server.js`. Nothing of it is started. */
-export async function appOfFolder(): Promise<DefinedApp> {
+export async function appOfFolder(): Promise<FoundApp> {
   const folder = process.cwd()
   const file = files.find((name) => existsSync(join(folder, name)))
   if (file === undefined)
@@ -28,7 +38,9 @@ export async function appOfFolder(): Promise<DefinedApp> {
   if (!/\bexport\s+default\b|\bas\s+default\b/.test(readFileSync(path, 'utf8'))) throw noApp(path)
   const { default: app } = (await import(pathToFileURL(path).href)) as { default?: unknown }
   if (!isDefined(app)) throw noApp(path)
-  return app
+  const plugins = await pluginsOf(app.options.plugins, app.options.env ?? loadEnvFileIfAny())
+  const { create, listen } = app
+  return { options: { ...app.options, plugins }, create, listen }
 }
 
 const noApp = (path: string) =>

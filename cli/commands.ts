@@ -31,6 +31,10 @@ export const commands: Readonly<Record<string, Listed>> = {
     summary: 'headers for curl, for a development user',
     load: () => import('./commands/token.ts'),
   },
+  key: {
+    summary: 'makes, lists and ends personal keys of the development user',
+    load: () => import('./commands/key.ts'),
+  },
   chat: {
     summary: 'talks to the server, or runs the turn without one',
     load: () => import('./commands/chat.ts'),

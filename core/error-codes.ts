@@ -49,6 +49,15 @@ export const catalogue = {
       'The caller is known and lacks a right on the oracle’s DID. ' +
       '`details` names the ability and the resource, `hint` how the operator grants it.',
   },
+  KEY_TOO_WEAK: {
+    status: 403,
+    means:
+      'A personal key came where it opens nothing: a signed request is wanted, or the key lacks the ability that is named.',
+  },
+  KEY_HAS_NO_USER: {
+    status: 403,
+    means: 'The API_KEY came where a person is meant. A person makes keys by `POST /keys`.',
+  },
   NOT_FOUND: {
     status: 404,
     means: 'No route answers at this address, or the thing named does not exist for this caller.',
@@ -69,6 +78,14 @@ export const catalogue = {
   },
   NOT_ACCEPTABLE: { status: 406, means: 'None of the media types in `Accept` can be served.' },
   REQUEST_TIMEOUT: { status: 408, means: 'The request did not arrive in time.' },
+  BRANCHES_FULL: {
+    status: 409,
+    means: 'The conversation has as many branches as it may have: delete one of them first.',
+  },
+  FORK_TOO_LARGE: {
+    status: 413,
+    means: 'More of the conversation stands before that place than a fork copies.',
+  },
   CONFLICT: { status: 409, means: 'The request contradicts the present state.' },
   IDEMPOTENCY_IN_PROGRESS: {
     status: 409,

@@ -1,4 +1,5 @@
 export { createApp, type App, type AppOptions } from './runtime/app.ts'
+export type { PluginEntry, PluginSource } from './runtime/boot/options.ts'
 export { chain } from './runtime/model/given.ts'
 export { RuntimeError, type Fault } from './errors.ts'
 export { addressFault } from './models/address-fault.ts'
@@ -9,6 +10,7 @@ export { matchesEtag } from './runtime/http/answer/etag.ts'
 export { prepared } from './runtime/store/prepared.ts'
 export { parts } from './runtime/files/pieces.ts'
 export { created, reply, text } from './runtime/http/answer/reply.ts'
+export { builtView } from './runtime/http/answer/built-view.ts'
 export {
   definePlugin,
   type AnyPlugin,

@@ -1,4 +1,5 @@
 import memory from './memory/index.ts'
+import messaging from './messaging/index.ts'
 import payments from './payments/index.ts'
 import playground from './playground/index.ts'
 import preferences from './preferences/index.ts'
@@ -12,6 +13,7 @@ import weather from './weather/index.ts'
 /** The plugins that come with the runtime, as `npm start` loads them. */
 export const bundled = [
   memory,
+  messaging,
   payments,
   playground,
   preferences,

@@ -44,7 +44,11 @@ function nearest(path: string): string {
 async function checkFile(file: string): Promise<Finding> {
   try {
     await checkDatabase(file)
-    return ok('database', `${file}, ${statSync(file).size} bytes, whole`)
+    // What a running server has not brought into the file yet stands beside it.
+    const bytes = [file, `${file}-wal`]
+      .map((each) => statSync(each, { throwIfNoEntry: false })?.size ?? 0)
+      .reduce((sum, size) => sum + size)
+    return ok('database', `${file}, ${bytes} bytes, whole`)
   } catch (error) {
     return fault(
       'database',

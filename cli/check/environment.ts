@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
-import type { AnyPlugin, DefinedApp } from '../../index.ts'
+import type { AnyPlugin } from '../../index.ts'
+import type { FoundApp } from '../app-of-folder.ts'
 import { type EnvSource, isForAuthors } from '../../core/manifest/env.ts'
 import { kernelEnv } from '../../core/manifest/kernel-env.ts'
 import { secretValues } from '../../core/manifest/select.ts'
@@ -31,7 +32,7 @@ const what = 'environment'
 
 /** Goes through everything that a boot decides before it opens anything. Writes nothing. */
 export async function checkEnvironment(
-  options: DefinedApp['options'],
+  options: FoundApp['options'],
   bare: EnvSource,
 ): Promise<CheckedEnvironment> {
   const { plugins, features, faults: ofOptions } = readOptions(options)

@@ -6,6 +6,7 @@ import { appOfFolder } from '../app-of-folder.ts'
 import type { Command } from '../command.ts'
 import { developmentUser, oracleDid, serverAddress } from '../development-user.ts'
 import { loadEnvFileIfAny } from '../env-file.ts'
+import { table } from '../table.ts'
 
 /**
  * Talks to the running server as a development user, or, when no server runs, carries the turns out in this process.
@@ -13,16 +14,23 @@ import { loadEnvFileIfAny } from '../env-file.ts'
  * for a minute and prints the rest of the answer.
  */
 export const command: Command = {
-  usage: 'chat ["question"]',
+  usage: 'chat [--list] [--session <id>] ["question"]',
   example: 'oracle-runtime chat "What is the weather in Lusaka?"',
+  notes:
+    '  --list          prints your conversations, the newest first\n  --session <id>  goes on with one of them',
+  options: { list: { type: 'boolean' }, session: { type: 'string' } },
   mostPositionals: 10_000,
-  async run({ positionals }) {
+  async run({ positionals, text, has }) {
     const question = positionals.join(' ').trim()
     const { address, close } = await findServer()
-    const chat = await openChat(address)
-    if (question) await chat.say(question)
-    else await converse(chat)
-    await close()
+    try {
+      const chat = await openChat(address, text('session'))
+      if (has('list')) await chat.list()
+      else if (question) await chat.say(question)
+      else await converse(chat)
+    } finally {
+      await close()
+    }
     return Number(process.exitCode ?? 0)
   },
 }
@@ -48,12 +56,25 @@ async function findServer() {
   return { address: url, close: () => app.close() }
 }
 
+/** How many conversations a list has. */
+const mostListed = 50
+
+interface Listed {
+  readonly sessions: readonly { sessionId: string; title?: string; lastUpdatedAt: string }[]
+  readonly total: number
+}
+
 interface Chat {
+  /** Prints the conversations of the user, the newest first. */
+  list(): Promise<void>
+  /** The conversation, once something was said in it. */
+  readonly sessionId: string | undefined
   /** Sends a message and prints the events of its turn, until the turn is over. */
   say(message: string): Promise<void>
 }
 
-async function openChat(address: string): Promise<Chat> {
+/** Begins a conversation with the first words, or goes on with one of the user's. */
+async function openChat(address: string, given: string | undefined): Promise<Chat> {
   const wallet = await developmentUser()
   const did = await oracleDid(address)
   const request = async (path: string, init: RequestInit): Promise<Response> => {
@@ -67,7 +88,15 @@ async function openChat(address: string): Promise<Chat> {
   }
   const call = (path: string, body?: unknown) =>
     request(path, { method: 'POST', body: JSON.stringify(body ?? {}) })
-  const { sessionId } = (await (await call('/sessions')).json()) as { sessionId: string }
+  let sessionId = given
+  // A conversation that does not exist is refused before anything is asked.
+  if (given !== undefined)
+    await request(`/sessions/${encodeURIComponent(given)}/run`, { method: 'GET' })
+  const begun = async (): Promise<string> => {
+    if (sessionId !== undefined) return sessionId
+    const made = (await (await call('/sessions')).json()) as { sessionId: string }
+    return (sessionId = made.sessionId)
+  }
 
   async function follow(response: Response): Promise<void> {
     const printer = new Printer()
@@ -107,19 +136,35 @@ async function openChat(address: string): Promise<Chat> {
   }
 
   return {
+    get sessionId() {
+      return sessionId
+    },
+    async list() {
+      const listed = await request(`/sessions?limit=${mostListed}`, { method: 'GET' })
+      const { sessions, total } = (await listed.json()) as Listed
+      const rows = sessions.map(({ sessionId: id, lastUpdatedAt, title = '' }) => [
+        id,
+        lastUpdatedAt.slice(0, 16).replace('T', ' '),
+        title.slice(0, 60),
+      ])
+      if (rows.length > 0) console.log(table(['session', 'last used', 'title'], rows))
+      else console.log('There are no conversations yet.')
+      if (total > rows.length) console.log(dim(`${total - rows.length} older ones are not shown.`))
+    },
     async say(message) {
+      const id = await begun()
       const requestId = randomUUID()
       let stops = 0
       const stop = () => {
         if (++stops > 1) process.exit(130)
         console.log(dim('\n(stopping)'))
-        void call('/messages/abort', { sessionId, requestId }).catch((error: Error) =>
+        void call('/messages/abort', { sessionId: id, requestId }).catch((error: Error) =>
           console.error(error.message),
         )
       }
       process.on('SIGINT', stop)
       try {
-        await follow(await call(`/messages/${sessionId}`, { message, requestId, approvals: true }))
+        await follow(await call(`/messages/${id}`, { message, requestId, approvals: true }))
       } finally {
         process.off('SIGINT', stop)
       }
@@ -131,9 +176,11 @@ async function converse(chat: Chat): Promise<void> {
   console.log(dim('Ask something; an empty line ends the chat.'))
   for (;;) {
     const message = (await ask('\n> ')).trim()
-    if (!message) return
+    if (!message) break
     await chat.say(message)
   }
+  if (chat.sessionId !== undefined)
+    console.log(dim(`To go on: oracle-runtime chat --session ${chat.sessionId}`))
 }
 
 async function ask(prompt: string): Promise<string> {

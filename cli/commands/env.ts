@@ -28,10 +28,15 @@ export const command: Command = {
     ])
     const { models } = await import('../../plugins/models.ts')
     console.log('\nProviders of models: what MODEL and EMBEDDING_MODEL name needs its own')
-    const rows = models
-      .flatMap(variablesOf)
-      .map(({ name, description }) => [name, stateOf(env, name), description])
-    console.log(table(['variable', 'now', 'what it is'], rows))
+    const ofModels = models.flatMap(variablesOf)
+    const printed = table(
+      ['variable', 'now'],
+      ofModels.map(({ name }) => [name, stateOf(env, name)]),
+    )
+    const [head, rule, ...lines] = printed.split('\n')
+    console.log(`${head}\n${rule}`)
+    for (const [index, { description }] of ofModels.entries())
+      console.log(`${lines[index]}\n${wrapped(description, width, '    ')}`)
   },
 }
 
@@ -47,9 +52,11 @@ function stateOf(env: Env, name: string): string {
 
 function printVariables(env: Env, variables: readonly Variable[]): void {
   const rows = variables.map((variable) => {
-    const { name, owner, required } = variable
+    const { name, owner, required, generated } = variable
     const state = stateOf(env, name)
-    const now = state === 'unset' && required ? 'unset, required' : state
+    // In development a value is made for what is missing.
+    const isMissing = state === 'unset' && required && !generated
+    const now = isMissing ? 'unset, required' : state
     const value = defaultOf(variable)
     return [name, owner, now, value.length > widestDefault ? '(below)' : value]
   })
@@ -64,8 +71,8 @@ function printVariables(env: Env, variables: readonly Variable[]): void {
   }
 }
 
-function defaultOf({ default: value, generated, secret }: Variable): string {
+function defaultOf({ default: value, generated }: Variable): string {
   if (value !== undefined) return value
   if (generated) return '(generated in development)'
-  return secret ? '(secret)' : '-'
+  return '-'
 }

@@ -24,8 +24,8 @@ export const command: Command = {
       throw new UsageError(
         'DATABASE_URL selects PostgreSQL, which pg_restore brings back: see "Backups" in docs/operate.md.',
       )
-    if (!file || !existsSync(file))
-      throw new UsageError(`Name the file of a backup: oracle-runtime ${command.usage}`)
+    if (!file) throw new UsageError(`Name the file of a backup: oracle-runtime ${command.usage}`)
+    if (!existsSync(file)) throw new UsageError(`There is no file ${resolve(file)}.`)
     const before = writtenAt(file)
     await checkDatabase(resolve(file))
     const dataDir = await openDataDir(env.DATA_DIR || '.data')

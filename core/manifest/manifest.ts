@@ -34,6 +34,11 @@ const manifestSchema = z.object({
   whenNotToUse: sentences,
   examples: sentences,
   tags: sentences,
+  can: z
+    .string()
+    .max(100)
+    .regex(/^[a-z][a-z0-9-]*\/[a-z0-9-]+$/, 'an ability such as "archive/open"')
+    .optional(),
   visibility: z.enum(['always', 'on-demand', 'silent']).optional(),
   stability: z.enum(['stable', 'beta', 'experimental']).optional(),
   category: z

@@ -36,6 +36,11 @@ export interface Manifest<Name extends string = string> {
   readonly stability?: Stability
   /** What the plugin is about: `'data'`, `'communication'`, `'ui'` and so on. */
   readonly category?: Category
+  /**
+   * A right on the oracle's DID, such as `archive/open`: users to whom the operator has not granted it neither see the plugin
+   * in a turn nor load it. Without it everybody who may talk to the agent does.
+   */
+  readonly can?: string
   /** `'off'` waits for a feature to turn the plugin on, `'development'` waits for one in production only. */
   readonly defaultState?: 'on' | 'off' | 'development'
 }

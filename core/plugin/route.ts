@@ -39,7 +39,13 @@ export interface OwnCaller {
 
 /** One line of an NDJSON body: its value, or why it has none. */
 export type BodyLine =
-  | { readonly number: number; readonly value: unknown; readonly fault?: undefined }
+  | {
+      readonly number: number
+      readonly value: unknown
+      /** The line as it was sent: a number with more digits than a double keeps shows them only here. */
+      readonly text?: string
+      readonly fault?: undefined
+    }
   | { readonly number: number; readonly value?: undefined; readonly fault: Fault }
 
 /** What a route sees. In a `ucan` route `user` is always there and `state` holds the room-scoped keys. */
@@ -146,6 +152,8 @@ export interface RouteIn<
   readonly answers?: Readonly<Record<number, readonly string[]>>
   /** A capability that the caller must have, as in a tool. */
   readonly can?: Demand<RouteInput<Key, Input>, Context>
+  /** No personal key opens a `ucan` route with this: the request has to be signed. */
+  readonly signed?: true
   /**
    * Whether anything here is the caller's own. Where this says yes, a `bearer` GET lets a caller with a DID in who lacks
    * the right, before anything else of the request is read; the handler then shows only what is the caller's own.

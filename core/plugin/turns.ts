@@ -87,6 +87,8 @@ export interface TurnAnswer {
   readonly args?: Readonly<Record<string, unknown>>
   /** Why not, in the person's words, for the model to read: 500 characters at most, with `reject`. */
   readonly reason?: string
+  /** As in `turns.start`: the run goes on under the delegation that the user has stored here. */
+  readonly delegation?: 'stored'
 }
 
 /** Turns of a session: all that are under way, or that of one request. */
@@ -103,6 +105,11 @@ export interface WhichTurn {
 export interface NewTurn {
   /** Who speaks. */
   readonly user: User | { readonly did: string }
+  /**
+   * `stored`: the turn acts under the delegation that the user has stored here, as over HTTP. Only for words of which your plugin
+   * has proof that this very user said them. Without it a `user` who is a mere `did` may do what needs no capability.
+   */
+  readonly delegation?: 'stored'
   /** The session; where none is named, that of the `room`, and without one a new session, which is this plugin's. */
   readonly session?: string
   /**

@@ -17,7 +17,7 @@ import type { BootReport } from './boot/report.ts'
 import { stopOn } from './boot/stop-on.ts'
 import { Closers } from './closers.ts'
 import { readInstructions } from './boot/instructions.ts'
-import { readOptions } from './boot/options.ts'
+import { type PluginEntry, pluginsOf, readOptions } from './boot/options.ts'
 import { mindSignals } from './watchdog/signals.ts'
 import { readPlans } from './jobs/plan.ts'
 import { kernelRouteKeys } from './kernel-routes.ts'
@@ -35,8 +35,11 @@ import { Rotation } from './variables/rotation.ts'
 
 /** What an app is made from. */
 export interface AppOptions {
-  /** The plugins of the app. Each is set up after those that it requires or uses. */
-  readonly plugins: readonly AnyPlugin[]
+  /**
+   * The plugins of the app. Each is set up after those that it requires or uses. An entry may be a function of the environment
+   * that returns plugins.
+   */
+  readonly plugins: readonly PluginEntry[]
   /** By plugin name: with false the app never loads the plugin, with true the app loads it or stops. FEATURES overrides this. */
   readonly features?: Features
   /** Models of your own, LangChain's or ours, the default first; otherwise the variable MODEL chooses. */
@@ -62,6 +65,9 @@ export interface AppOptions {
   /** A clock that stands until a test moves it, `new TestClock()` of `oracle-runtime/testing`, in place of the real time. */
   readonly clock?: TestClock
 }
+
+/** The options once every entry of the plugins is a plugin. */
+type KnownPlugins = Omit<AppOptions, 'plugins'> & { readonly plugins: readonly AnyPlugin[] }
 
 /** Where an app listens, and whether signals close it. */
 export interface ListenOptions {
@@ -131,8 +137,10 @@ export interface KitOptions {
 export async function boot(options: AppOptions, kit: KitOptions = {}): Promise<RunningApp> {
   const startedAt = performance.now()
   const environment = async () => options.env ?? (await readEnvironment())
-  const added = await addedTo(options, kit)
-  const drawn = await draw(options, await environment(), added)
+  const source = await environment()
+  const given = { ...options, plugins: await pluginsOf(options.plugins, source) }
+  const added = await addedTo(given, kit)
+  const drawn = await draw(given, source, added)
   const blueprint = { ...drawn, memory: kit.memory, isAside: kit.isAside }
   const closers = new Closers(blueprint.log)
   closers.add(enforceRules(outboundRules(blueprint)))
@@ -147,7 +155,7 @@ export async function boot(options: AppOptions, kit: KitOptions = {}): Promise<R
 
 /** Decides everything for which nothing has to be open yet, or throws all faults together. */
 async function draw(
-  options: AppOptions,
+  options: KnownPlugins,
   bare: EnvSource,
   added: readonly AnyPlugin[],
 ): Promise<Blueprint> {
@@ -217,7 +225,7 @@ const envOfPlugin = (plugin: AnyPlugin): Shape =>
   plugin?.definition ? (readable(plugin).definition.env ?? {}) : {}
 /** The plugins that are added: those of the package, where the app brings no model and does not want to do without. */
 async function addedTo(
-  { plugins, models }: AppOptions,
+  { plugins, models }: KnownPlugins,
   { bundled }: KitOptions,
 ): Promise<readonly AnyPlugin[]> {
   // Types cannot stop an app in plain JavaScript: the boot says what is wrong with other plugins.

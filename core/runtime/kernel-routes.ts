@@ -6,6 +6,7 @@ import { delegationRouteKeys, delegationRoutes } from './auth/delegation-routes.
 import type { Grantable } from './auth/grants/request.ts'
 import { grantRouteKeys, grantRoutes } from './auth/grants/routes.ts'
 import type { Identity } from './auth/identity.ts'
+import { personalKeyRouteKeys, personalKeyRoutes } from './auth/personal/routes.ts'
 import { wellKnownRouteKeys, wellKnownRoutes } from './auth/well-known-routes.ts'
 import { metricsRouteKeys, metricsRoutes } from './metrics.ts'
 import { probeRouteKeys, probeRoutes } from './boot/probes.ts'
@@ -31,6 +32,7 @@ const keys = [
   ...wellKnownRouteKeys,
   ...viewRouteKeys,
   ...delegationRouteKeys,
+  ...personalKeyRouteKeys,
   ...grantRouteKeys,
   ...auditRouteKeys,
   ...jobRouteKeys,
@@ -106,6 +108,7 @@ export function kernelRoutes(parts: KernelRouteParts): [key: string, route: AnyR
       stored: identity.stored,
       onRevoked: (did) => parts.onRevoked(did),
     }),
+    ...personalKeyRoutes(identity.personalKeys, (did) => parts.onRevoked(did)),
     ...grantRoutes(identity.grants, parts.grantable),
     ...auditRoutes(config.AUDIT_TABLE ? store.db : undefined),
     ...jobRoutes(parts.jobs),

@@ -2,6 +2,7 @@ import { checkpointMigrations } from './agent/state/checkpoint-tables.ts'
 import { auditMigrations } from './audit/tables.ts'
 import { delegationMigrations } from './auth/grants/delegations.ts'
 import { grantsMigration } from './auth/grants/grants.ts'
+import { keysMigration } from './auth/personal/tables.ts'
 import { fileMigrations } from './files/tables.ts'
 import { idempotencyMigration } from './http/limits/idempotency.ts'
 import { erasuresMigration } from './kept/tables.ts'
@@ -30,6 +31,7 @@ export const kernelMigrations = {
     '010-erasures': erasuresMigration,
     '011-job-forms': jobFormsMigration,
     '012-storage-days': storageDaysMigration,
+    '013-keys': keysMigration,
   },
   'kernel-runs': runMigrations,
   'kernel-files': fileMigrations,

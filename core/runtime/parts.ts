@@ -50,6 +50,7 @@ export interface Parts {
   readonly jobs: AppJobs
   readonly leases: Leases
   readonly runs: Runs
+  readonly conversations: Conversations
   readonly http: Http
   readonly addresses: OwnAddresses
   readonly guard: LoopGuard
@@ -133,7 +134,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
   report(blueprint)
   const { runs } = conversations
   const opened = { ground, identity, grantable, setups, tools, jobs, leases, runs, http, addresses }
-  return { ...opened, guard, erasures }
+  return { ...opened, guard, erasures, conversations }
 }
 
 /** What begins to work once everything is there. */

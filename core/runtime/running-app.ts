@@ -149,6 +149,9 @@ export class RunningApp implements App {
       this.tools.warm()
       await this.#parts.identity.auth.warm()
       await this.grants.warm()
+      // An author's server starts again and again, and mostly gets no chat before it does.
+      if (!isForAuthors({ NODE_ENV: this.config.NODE_ENV }))
+        await this.#parts.conversations.warmInPieces(() => this.#closing === undefined)
     } catch (err) {
       this.log.error({ err }, 'a part of the runtime could not be loaded')
     }

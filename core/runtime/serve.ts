@@ -156,6 +156,7 @@ function keptOf(
       identity.stored.forget(did)
     },
     endGrants: (did) => identity.grants.endAll(did),
+    endKeys: (did) => identity.personalKeys.revokeAll(did),
     forgetFiles: (did) => files.forget(did),
   })
 }
@@ -202,6 +203,7 @@ function callersOf(
     auth: identity.auth,
     apiKeys: identity.apiKeys,
     operatorTokens: identity.operatorTokens,
+    personalKeys: identity.personalKeys,
     rights: identity.grants,
     rateLimits,
     authFailuresPerMinute: config.AUTH_FAILURES_PER_MINUTE,

@@ -74,7 +74,12 @@ export class Thread {
 
   /** Loads capabilities by name, as `load_capability` does; an unknown name throws. */
   load(...names: string[]): this {
-    const { unknown, unavailable } = loadCapabilities(this.#app.records, names, this.#turn.loaded)
+    const { unknown, unavailable } = loadCapabilities(
+      this.#app.records,
+      names,
+      this.#turn.loaded,
+      this.#turn,
+    )
     const problem = unknown?.[0] ?? unavailable?.[0]
     if (problem)
       throw new Error(`load(${JSON.stringify(problem.name)}): ${JSON.stringify(problem)}`)

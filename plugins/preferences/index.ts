@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { definePlugin } from '#core'
+import { definePlugin, RuntimeError } from '#core'
 import { changesSchema, preferencesSchema, promptFor, withChanges } from './record.ts'
 
 export default definePlugin({
@@ -34,7 +34,15 @@ export default definePlugin({
         approvals !== false && typeof customInstructions === 'string',
       input: changesSchema,
       output: z.object({ userPreferences: preferencesSchema }),
-      run(changes, { state }) {
+      run(changes, { state, shared }) {
+        if (shared && typeof changes.userName === 'string')
+          throw new RuntimeError(
+            'INPUT_INVALID',
+            'In a room with others nobody has a name alone.',
+            {
+              hint: 'Tell the user to say it in a direct conversation.',
+            },
+          )
         state.userPreferences = withChanges(state.userPreferences, changes)
         return { userPreferences: state.userPreferences }
       },

@@ -6,13 +6,15 @@ import type {
   ModelCall,
   RunUsage,
   Session,
+  ToolSpec,
   User,
 } from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { Graph, Kept } from './state/graph.ts'
 import { asSent, Consent } from './turn/consent.ts'
-import { listCapabilities, type ListedCapability } from './capability-list.ts'
+import { branchHead, keptAt, shownState } from './kept-at.ts'
+import { listCapabilities, type ListedCapability, toolBytes } from './capability-list.ts'
 import { loadCapabilities, type LoadResult } from './turn/capabilities.ts'
 import { mended, opened } from './ask/history.ts'
 import { composeModel, type CallModel } from './ask/model-call.ts'
@@ -20,13 +22,14 @@ import type { Rights } from '../auth/grants/rights.ts'
 import { Chain } from '../model/chain.ts'
 import { estimatedUsage } from '../model/estimate.ts'
 import { costOf } from '../model/usage/counts.ts'
-import type { PluginRecord } from '../base/plugin-record.ts'
+import { isActive, type PluginRecord } from '../base/plugin-record.ts'
 import { SystemPrompt } from './ask/prompt.ts'
 import type { LoopLimits } from './loop.ts'
 import { windowParts, type WindowParts } from './loop-window.ts'
 import type { Files } from '../files/files.ts'
 import type { RoomState } from '../store/room-state.ts'
-import type { Engine, Run } from '../turns/run.ts'
+import type { KeptAt } from '../turns/branches/branches.ts'
+import type { Engine, Run, RunEnd } from '../turns/run.ts'
 import { asTold, toUserMessage } from '../turns/user-message.ts'
 import { SessionMemory } from './session-memory.ts'
 import { loadRoom, stateKeys, TurnState, type StateKey } from './state/state.ts'
@@ -208,10 +211,12 @@ export class Agent {
   async load(
     session: SessionHead,
     names: readonly string[],
+    user: User,
   ): Promise<{ readonly result: LoadResult; readonly checkpoint?: string }> {
-    const { records } = this.#options
+    const { records, rights } = this.#options
     const live = this.#live.get(session.id)
-    if (live) return { result: loadCapabilities(records, names, live.loaded) }
+    const caller = { user, rights }
+    if (live) return { result: loadCapabilities(records, names, live.loaded, caller) }
     const graph = await this.#loadGraph()
     let result: LoadResult | undefined
     const { checkpoint, save } = await graph.pass({
@@ -219,13 +224,23 @@ export class Agent {
       checkpoint: session.checkpoint,
       async work({ loadedPlugins }) {
         const loaded = new Set(loadedPlugins)
-        result = loadCapabilities(records, names, loaded)
+        result = loadCapabilities(records, names, loaded, caller)
         const grown = loaded.size > (loadedPlugins?.length ?? 0)
         return grown ? { loadedPlugins: [...loaded], states: {} } : undefined
       },
     })
     if (save) await this.#options.db.transaction().execute(save)
     return { result: result!, checkpoint } // the work was done, or `pass` has thrown
+  }
+
+  /** What another thread begins with that branches off at a step; its `save` writes it. */
+  async headOf(at: KeptAt, thread: string): Promise<Pick<RunEnd, 'checkpoint' | 'save'>> {
+    return branchHead(await this.#loadGraph(), this.#keys, at, thread)
+  }
+
+  /** What a session had loaded and kept for itself at a step. */
+  async stateAt(at: KeptAt): Promise<ReturnType<typeof shownState>> {
+    return shownState(await keptAt(await this.#loadGraph(), this.#keys, at))
   }
 
   /** What `GET /capabilities` answers. With a session of the caller, `loaded` speaks of that session. */
@@ -235,6 +250,9 @@ export class Agent {
   ): Promise<{
     /** How many bytes of the system prompt are the app's instructions. */
     readonly instructionsBytes: number
+    /** How many bytes of prompt and tools every call of a model is sent now, and were everything loaded. */
+    readonly now: number
+    readonly all: number
     readonly plugins: readonly ListedCapability[]
   }> {
     const { records, rooms, rights, tools, log, name, model } = this.#options
@@ -259,10 +277,18 @@ export class Agent {
       emit: () => silent,
     }
     const { instructions, promptBudgetMs: budgetMs = 500 } = this.#options
-    const prompt = new SystemPrompt({ records, name, instructions, turn, budgetMs, log })
+    const about = { records, name, instructions, budgetMs, log }
+    const prompt = new SystemPrompt({ ...about, turn })
     const { instructionsBytes } = prompt
     const bytesOf = await prompt.bytes()
-    return { instructionsBytes, plugins: listCapabilities(records, tools, loaded, bytesOf) }
+    const names = records.filter(isActive).map((record) => record.name)
+    const whole: Turn = { ...turn, loaded: new Set(names) }
+    const [now, all] = await Promise.all([
+      sentBytes(prompt, tools.specs(turn)),
+      sentBytes(new SystemPrompt({ ...about, turn: whole }), tools.specs(whole)),
+    ])
+    const plugins = listCapabilities(records, tools, loaded, bytesOf)
+    return { instructionsBytes, now, all, plugins }
   }
 
   /** Drops what the agent remembers of a conversation, also what turns under way would have it remember. */
@@ -276,6 +302,12 @@ export class Agent {
     this.#memory.forget(sessionId)
     await (await this.#loadGraph()).forget(sessionId)
   }
+}
+
+/** How many bytes a prompt and the tools beside it have. */
+async function sentBytes(prompt: SystemPrompt, specs: readonly ToolSpec[]): Promise<number> {
+  const tools = specs.map(toolBytes)
+  return tools.reduce((sum, bytes) => sum + bytes, Buffer.byteLength(await prompt.text()))
 }
 
 const silent = {

@@ -1,5 +1,6 @@
 import { requiredNames, usedNames } from '../../manifest/load-order.ts'
 import { isLoaded } from './turn/capabilities.ts'
+import type { ToolSpec } from '../../plugin.ts'
 import { toolNames } from '../boot/plan.ts'
 import { isActive, type PluginRecord } from '../base/plugin-record.ts'
 import type { Tools } from './tools/tools.ts'
@@ -28,6 +29,8 @@ export interface ListedCapability {
   readonly examples: readonly string[]
   /** How many bytes of the system prompt are the plugin's. */
   readonly promptBytes: number
+  /** How many bytes its tools have in every call of a model once it is loaded: names, descriptions, schemas. */
+  readonly toolBytes: number
   readonly tools: readonly {
     readonly name: string
     readonly description: string
@@ -40,6 +43,10 @@ export interface ListedCapability {
     readonly summary?: string
   }[]
 }
+
+/** How many bytes a tool has in a call of a model. */
+export const toolBytes = ({ name, description, parameters }: ToolSpec): number =>
+  Buffer.byteLength(JSON.stringify({ name, description, parameters }))
 
 /** Describes every plugin of the app. For a plugin that did not load, the entry says why. */
 export function listCapabilities(
@@ -71,6 +78,7 @@ export function listCapabilities(
         whenToUse,
         examples,
         promptBytes: bytesOf.get(name) ?? 0,
+        toolBytes: entries.reduce((sum, { spec }) => sum + toolBytes(spec), 0),
         tools: entries.map(({ spec, effect }) => ({ ...spec, effect })),
         routes: Object.entries(routes).map(([route, { auth = 'ucan', summary }]) => ({
           route,

@@ -4,6 +4,7 @@ import { meant } from '../../manifest/did-you-mean.ts'
 import type { AnyRoute, Log, ModelCall, Turns, User } from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
 import type { Agent } from './agent.ts'
+import { checkEdit } from './edited.ts'
 import { LazyAgent } from './lazy.ts'
 import { deleteCheckpoint } from './state/checkpoint-tables.ts'
 import type { AuditTrail } from '../audit/trail.ts'
@@ -17,6 +18,7 @@ import type { Models } from '../model/choose.ts'
 import type { PluginRecord } from '../base/plugin-record.ts'
 import type { Notices } from '../notices/notices.ts'
 import type { RoomState } from '../store/room-state.ts'
+import { Branches } from '../turns/branches/branches.ts'
 import { Runs } from '../turns/carry/runs.ts'
 import type { SpeakerRules } from '../turns/said/speaker.ts'
 import type { TurnRequest } from '../turns/run.ts'
@@ -27,6 +29,8 @@ import { catalogueRouteKeys, catalogueRoutes } from './catalogue-routes.ts'
 import type { Store } from '../store/store.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { RoomIds } from '../told/room-ids.ts'
+import { redacted } from '../turns/wire/trace-text.ts'
+import { writes } from './tools/entry.ts'
 import type { Tools } from './tools/tools.ts'
 
 /** What `Conversations` needs of the app. */
@@ -72,7 +76,7 @@ export const conversationRouteKeys = [...turnRouteKeys, ...catalogueRouteKeys] a
 export class Conversations {
   readonly runs: Runs
   readonly routes: Readonly<Record<(typeof conversationRouteKeys)[number], AnyRoute>>
-  readonly #agent: Pick<Agent, 'join' | 'warm'>
+  readonly #agent: LazyAgent
   readonly #log: Log
 
   constructor(options: ConversationOptions) {
@@ -131,6 +135,7 @@ export class Conversations {
       onSessionDeleted: (sessionId) => agent.forget(sessionId),
       onRedacted: (sessionId) => agent.unlearn(sessionId),
       checkRequest: (request) => checkRequest(request, options),
+      checkDecision: (run, decision) => checkEdit(store.db, tools, run, decision),
     })
     this.runs = runs
     this.#agent = agent
@@ -148,6 +153,11 @@ export class Conversations {
   /** Takes in a plugin whose setup finished after the server was up. */
   join(): void {
     this.#agent.join()
+  }
+
+  /** Loads the engine while the process is idle, so that the first chat does not wait for it. */
+  warmInPieces(goesOn: () => boolean): Promise<void> {
+    return this.#agent.warmInPieces(goesOn)
   }
 
   /** Loads the engine after the first call of a turn route: a server that gets no such call never needs the engine. */
@@ -179,21 +189,37 @@ function checkRequest(
 
 function routesOfTurns(
   options: ConversationOptions,
-  agent: Pick<Agent, 'load'>,
+  agent: Pick<Agent, 'load' | 'headOf' | 'stateAt'>,
   runs: Runs,
 ): TurnRoutes {
-  const { store, streams, log } = options
+  const { store, streams, log, tools } = options
+  const redactOf = (tool: string) => tools.entry(tool)?.tool?.redact
+  const branches = new Branches({
+    store,
+    sessions: runs.sessions,
+    // What the kernel's own tools change, a branch has for itself.
+    isWrite: (tool) => {
+      const entry = tools.entry(tool)
+      return writes(entry) && (entry === undefined || entry.record !== undefined)
+    },
+    shown: (tool, args) => redacted(args, redactOf(tool)),
+    headOf: (kept, thread) => agent.headOf(kept, thread),
+  })
   return turnRoutes({
+    branches,
+    stateAt: (kept) => agent.stateAt(kept),
+    showsState: options.config.NODE_ENV === 'development',
     runs,
     db: store.db,
     log,
     streams,
-    redactOf: (tool) => options.tools.entry(tool)?.tool?.redact,
+    redactOf,
     checkRequest: (request) => checkRequest(request, options),
-    async loadCapabilities({ sessionId, names }) {
+    async loadCapabilities({ user, sessionId, names }) {
       const { result, checkpoint } = await agent.load(
         { id: sessionId, checkpoint: await runs.headOf(sessionId) },
         names,
+        user,
       )
       const replaced = checkpoint && (await runs.moveHead(sessionId, checkpoint))
       if (replaced) await deleteCheckpoint(store.db, sessionId, replaced)

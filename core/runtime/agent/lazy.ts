@@ -1,5 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Engine } from '../turns/run.ts'
 import type { Agent, AgentOptions } from './agent.ts'
+
+/** How long the process answers others between two imports: at least so long, and half as long as the import has taken. */
+const leastPauseMs = 10
 
 /** An agent that loads its code with its first use: no start needs what only turns need. */
 export class LazyAgent implements Omit<Agent, never> {
@@ -14,6 +18,19 @@ export class LazyAgent implements Omit<Agent, never> {
   /** Loads the agent and LangGraph, as `Agent` does. */
   async warm(): Promise<void> {
     await (await this.#load()).warm()
+  }
+
+  /** The same in pieces, between which the process does other work, for as long as `goesOn` says so. */
+  async warmInPieces(goesOn: () => boolean): Promise<void> {
+    const { enginePieces } = await import('./state/engine-pieces.ts')
+    for (const load of [() => this.#load(), ...enginePieces]) {
+      if (!goesOn()) return
+      const began = performance.now()
+      await load()
+      const ms = performance.now() - began
+      await pause(Math.max(leastPauseMs, ms / 2), undefined, { ref: false })
+    }
+    if (goesOn()) await this.warm()
   }
 
   /** Takes in a plugin whose setup finished late. An agent that is made after that finds the plugin by itself. */
@@ -32,6 +49,16 @@ export class LazyAgent implements Omit<Agent, never> {
   /** Loads capabilities because a caller asks, as `Agent` does. */
   async load(...asked: Parameters<Agent['load']>) {
     return (await this.#load()).load(...asked)
+  }
+
+  /** What a branch begins with, as `Agent` makes it. */
+  async headOf(...asked: Parameters<Agent['headOf']>) {
+    return (await this.#load()).headOf(...asked)
+  }
+
+  /** What a session had kept at a step, as `Agent` finds it. */
+  async stateAt(...asked: Parameters<Agent['stateAt']>) {
+    return (await this.#load()).stateAt(...asked)
   }
 
   /** What `GET /capabilities` answers, as `Agent` finds it. */

@@ -161,7 +161,8 @@ async function askFitting(loop: Loop, system: string): Promise<HeardAnswer> {
   let stayWith = log.answeredBy
   let last: { readonly bytes: number; readonly by: Model; readonly answer: HeardAnswer } | undefined
   for (let refusals = 0; ; refusals++) {
-    const { reader, messages, bytes, movedTo } = await fitted(loop, { stayWith, beside, refusals })
+    const made = await fitted(loop, { stayWith, beside, refusals })
+    const { reader, messages, bytes, movedTo } = made
     stayWith = movedTo ?? stayWith
     // What cannot be made shorter is refused again: the next of a chain may read it.
     if (last?.by === reader && bytes >= last.bytes) {
@@ -171,7 +172,7 @@ async function askFitting(loop: Loop, system: string): Promise<HeardAnswer> {
       last = undefined
       continue
     }
-    const conversation = await asReadBy(messages, reader, files)
+    const conversation = made.hasParts ? await asReadBy(messages, reader, files) : messages
     const request = {
       messages: [systemMessage(system), ...conversation],
       tools,

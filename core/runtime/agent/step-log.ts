@@ -23,7 +23,7 @@ export class StepLog {
   /** What calls of models cost that no message tells of. */
   #spent: RunUsage[] = []
   /** How long what led to unwritten messages took, and calls that failed. */
-  #timings: Record<string, StepTiming> | undefined
+  #timings: Map<string, StepTiming> | undefined
   #failures: StepTiming[] = []
   /** Settles when the journal has taken over the newest entry. Entries go to the journal one after the other. */
   #given: Promise<unknown> = Promise.resolve()
@@ -104,7 +104,7 @@ export class StepLog {
 
   /** Adds a message of which it is known how long it took. */
   addTimed(message: Exclude<Message, { role: 'system' }>, timing: StepTiming | undefined): void {
-    if (timing) (this.#timings ??= {})[message.id] = timing
+    if (timing) (this.#timings ??= new Map()).set(message.id, timing)
     this.add(message)
   }
 

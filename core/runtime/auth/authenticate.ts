@@ -9,6 +9,7 @@ import { isLookUpUnavailable } from './did/lookups.ts'
 import { Refusal, refuse, signingKeyNotLoaded, unauthorized, type Reason } from './did/refusal.ts'
 import { MemoryReplays, type Replays } from './token/replays.ts'
 import type { DidResolver } from './did/resolver.ts'
+import type { KeyHolder } from './personal/personal-keys.ts'
 import type { Rights } from './grants/rights.ts'
 import type { Signer } from './did/signer.ts'
 import {
@@ -98,13 +99,13 @@ export class Auth {
     this.#verdicts = new Verdicts({ ...options, audiences, now })
   }
 
-  /** Proves who calls, or rejects with the one 401; with 503 when an issuer cannot be looked up just now. */
+  /** Proves who calls, or rejects with the one 401; with 503 when the database or an issuer cannot be asked just now. */
   async authenticate(request: AuthRequest): Promise<AuthenticatedUser> {
     if (!this.#options.signer) throw signingKeyNotLoaded()
     try {
       return await this.#callerOf(request)
     } catch (error) {
-      if (isLookUpUnavailable(error)) throw error
+      if (isOurs(error)) throw error
       this.#refused++
       report(this.#options.log, error)
       throw unauthorized()
@@ -119,6 +120,19 @@ export class Auth {
       isSelf: false,
       expiresAt: Infinity,
       cids: [],
+      carries: () => false,
+    }
+    return this.withDelegation(createUser(caller, 'missing', this.#judgement))
+  }
+
+  /** The user whom a personal key proves, with the stored delegation in force. */
+  byKey(key: KeyHolder, cids: readonly string[]): Promise<AuthenticatedUser> {
+    if (!this.#options.signer) throw signingKeyNotLoaded()
+    const { did, expiresAt } = key
+    const caller: Caller = {
+      ...{ did, expiresAt, key, cids },
+      via: 'key',
+      isSelf: false,
       carries: () => false,
     }
     return this.withDelegation(createUser(caller, 'missing', this.#judgement))
@@ -145,7 +159,7 @@ export class Auth {
     try {
       return describe(await this.#verdicts.delegation(raw, { issuer }))
     } catch (error) {
-      if (isLookUpUnavailable(error)) throw error
+      if (isOurs(error)) throw error
       report(this.#options.log, error)
       const reason = error instanceof Refusal ? error.reason : 'not readable'
       throw new RuntimeError('BAD_REQUEST', `The delegation is refused: ${reason}.`, {
@@ -268,6 +282,10 @@ function describe({ did, cids, expiresAt, token }: DelegationVerdict): VerifiedD
     })),
   }
 }
+
+/** Whether the server could not judge just now: its database is away or busy, or an issuer cannot be looked up. */
+const isOurs = (error: unknown): error is RuntimeError =>
+  error instanceof RuntimeError && error.status >= 500
 
 /** Tells the log why, without the message of an unknown error: a library may quote the token that it choked on. */
 function report(log: Log, error: unknown) {

@@ -1,11 +1,15 @@
 import type { Context } from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import type { Log, OwnCaller, RouteAuth, User } from '../../plugin.ts'
+import type { AnyRoute, Log, OwnCaller, RouteAuth, User } from '../../plugin.ts'
 import type { Access } from '../http/routes/access.ts'
 import type { LazyAuth } from './lazy.ts'
 import type { Keyring } from './keys.ts'
 import { isLookUpUnavailable } from './did/lookups.ts'
 import { notGranted, type Rights } from './grants/rights.ts'
+import type { KeyHolder, PersonalKeys } from './personal/personal-keys.ts'
+import { presentedKey } from './personal/presented.ts'
+import { keyPrefix } from '../base/log.ts'
+import { demandOfKey, keyHasNoUser, keyTooWeak, opensWeb } from './personal/rules.ts'
 import { unauthorized } from './did/refusal.ts'
 import { isCallerDid } from './did/did.ts'
 import type { AuthenticatedUser } from './user.ts'
@@ -20,6 +24,7 @@ export interface CallersOptions {
   readonly auth: LazyAuth
   readonly apiKeys: Keyring
   readonly operatorTokens: Keyring
+  readonly personalKeys: PersonalKeys
   readonly rights: Rights
   readonly rateLimits: RateLimits
   readonly authFailuresPerMinute: number
@@ -143,7 +148,8 @@ export class Callers implements Access {
 
   async optional(koa: Context): Promise<AuthenticatedUser | undefined> {
     try {
-      return await this.#byUcan(koa)
+      const user = await this.#person(koa)
+      return opensWeb(user) ? user : undefined
     } catch (error) {
       if (error instanceof RuntimeError && error.status < 500) return undefined
       throw error
@@ -155,6 +161,11 @@ export class Callers implements Access {
     const { auth } = this.#options
     const koa = countedAs(ip)
     try {
+      if (invocation?.startsWith(keyPrefix)) {
+        const user = await this.#byPersonalKey(koa, invocation)
+        demandOfKey(user, {})
+        return { did: user.did, cids: user.cids, expiresAt: user.expiresAt }
+      }
       const user = await auth.authenticate({
         authorization: invocation === undefined ? undefined : `Bearer ${invocation}`,
         authType: 'ucan',
@@ -179,8 +190,19 @@ export class Callers implements Access {
     }
   }
 
+  demandProof(user: User | undefined, route: Pick<AnyRoute, 'signed' | 'can'>): void {
+    demandOfKey(user, route)
+  }
+
+  hold(user: User | undefined, end: (reason: unknown) => void): (() => void) | undefined {
+    const id = user && 'key' in user && isHolder(user.key) ? user.key.id : undefined
+    return id === undefined
+      ? undefined
+      : this.#options.personalKeys.hold(id, () => end(unauthorized()))
+  }
+
   async #user(koa: Context): Promise<Admitted> {
-    const user = await this.#byUcan(koa)
+    const user = await this.#person(koa)
     // A handler asks without waiting what the user may do, so the rights are loaded before the handler runs.
     const loading = this.#options.rights.load(user.did)
     if (loading) await loading
@@ -191,6 +213,7 @@ export class Callers implements Access {
     const { apiKeys, rights } = this.#options
     const key = this.#byKey(koa, apiKeys, owner)
     if (key) return key
+    await this.#refusePersonalKey(koa)
     if (koa.headers['x-auth-type'] === undefined) throw keyWanted('API_KEY')
     const user = await this.#byUcan(koa)
     const refreshing = rights.refresh(user.did)
@@ -205,9 +228,37 @@ export class Callers implements Access {
     const { operatorTokens, openToLoopback, isOwnOrigin } = this.#options
     const key = this.#byKey(koa, operatorTokens, owner)
     if (key) return key
+    await this.#refusePersonalKey(koa)
     if (openToLoopback && fromThisMachine(koa, isOwnOrigin)) return { caller: 'operator:loopback' }
     if (koa.headers['x-auth-type'] === undefined) throw keyWanted('OPERATOR_TOKEN')
     throw forOperators(await this.#byUcan(koa))
+  }
+
+  /** The person who calls, by a personal key or by tokens. */
+  async #person(koa: Context): Promise<AuthenticatedUser> {
+    const key = presentedKey(koa.headers)
+    if (key !== undefined) return this.#byPersonalKey(koa, key)
+    const { authorization, 'x-auth-type': authType, 'x-ucan-delegation': delegation } = koa.headers
+    const isAlone = authType === undefined && delegation === undefined
+    if (isAlone && this.#options.apiKeys.match(authorization) !== undefined) throw keyHasNoUser()
+    return this.#byUcan(koa)
+  }
+
+  async #byPersonalKey(koa: Context, text: string): Promise<AuthenticatedUser> {
+    const { auth, personalKeys } = this.#options
+    const key = await personalKeys.find(text)
+    if (key === undefined) throw unauthorized()
+    koa.state.caller = key.did
+    await this.#calls(koa)
+    return auth.byKey(key, personalKeys.cidsOf(key))
+  }
+
+  /** Says to the holder of a key that it opens no route of services or operators. A wrong key counts as wrong here, too. */
+  async #refusePersonalKey(koa: Context): Promise<void> {
+    const key = presentedKey(koa.headers)
+    if (key === undefined) return
+    await this.#byPersonalKey(koa, key)
+    throw keyTooWeak('No personal key opens this: it is for services and operators.')
   }
 
   async #byUcan(koa: Context): Promise<AuthenticatedUser> {
@@ -242,6 +293,9 @@ export class Callers implements Access {
     else if (error instanceof RuntimeError && error.status === 401) await this.#failures(koa)
   }
 }
+
+const isHolder = (key: unknown): key is KeyHolder =>
+  typeof key === 'object' && key !== null && 'id' in key
 
 /** A header that has one value: the edge refuses these when they come twice. */
 const single = (header: string | readonly string[] | undefined): string | undefined =>

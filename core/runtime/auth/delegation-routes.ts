@@ -40,6 +40,7 @@ export function delegationRoutes({
   const caller = (ctx: RouteContext) => ctx.user as AuthenticatedUser
   return {
     'POST /delegation': routeOf({
+      signed: true,
       summary: 'Keeps a signed delegation of the caller for this oracle.',
       input: delegationInput,
       output: z.object({ ok: z.literal(true), expiration: z.number() }),
@@ -54,6 +55,7 @@ export function delegationRoutes({
       },
     }),
     'GET /delegation': {
+      signed: true,
       summary: 'Whether a delegation of the caller is in force.',
       output: z.object({ authorized: z.boolean(), expiration: z.number().optional() }),
       async run(_, ctx) {
@@ -64,6 +66,7 @@ export function delegationRoutes({
       },
     },
     'DELETE /delegation': {
+      signed: true,
       summary: 'Revokes the caller’s delegation: it authenticates nobody any more.',
       output: z.object({ ok: z.literal(true) }),
       async run(_, ctx) {

@@ -11,6 +11,7 @@ import { Delegations } from './grants/delegations.ts'
 import { Grants } from './grants/grants.ts'
 import { Keyring } from './keys.ts'
 import { LazyAuth } from './lazy.ts'
+import { PersonalKeys } from './personal/personal-keys.ts'
 import { credentialFinder } from './own-credentials.ts'
 import { type Addresses, compareRegistration } from './registration.ts'
 import { StoredDelegations } from './stored-delegations.ts'
@@ -41,6 +42,8 @@ export class Identity {
   readonly stored: StoredDelegations
   /** What the operator has granted on the oracle's DID. */
   readonly grants: Grants
+  /** The keys that people have made for programs of theirs. */
+  readonly personalKeys: PersonalKeys
   /** Whether a text holds a key of this server or a UCAN. */
   readonly holdsCredential: (text: string) => boolean
   readonly #config: KernelEnv
@@ -66,6 +69,7 @@ export class Identity {
     this.delegations = delegations
     this.stored = new StoredDelegations(delegations, oracleDid)
     this.grants = new Grants({ store, signer, oracleDid, delegations, log, first })
+    this.personalKeys = new PersonalKeys({ store, delegations, log })
     this.#resolver = new Resolver({ url: config.RESOLVER_URL, fetch })
     this.auth = new LazyAuth({
       signer,
@@ -133,18 +137,20 @@ export class Identity {
   async open(): Promise<void> {
     if (!isForAuthors({ NODE_ENV: this.#config.NODE_ENV })) await this.grants.endAuthors()
     await this.grants.open()
+    await this.personalKeys.open()
   }
 
   async close(): Promise<void> {
     clearInterval(this.#sweeping)
+    await this.personalKeys.close()
     await this.grants.close()
   }
 
   async #sweep(): Promise<void> {
     try {
-      await Promise.all([this.delegations.sweep(), this.grants.sweep()])
+      await Promise.all([this.delegations.sweep(), this.grants.sweep(), this.personalKeys.sweep()])
     } catch (err) {
-      this.#log.warn({ err }, 'expired revocations and grants could not be swept')
+      this.#log.warn({ err }, 'expired revocations, grants and keys could not be swept')
     }
   }
 }

@@ -21,6 +21,11 @@ export class LazyAuth implements Omit<Auth, 'stats'> {
     return this.#load().then((auth) => auth.restore(did))
   }
 
+  /** The user whom a personal key proves, as `Auth` makes one. */
+  byKey(...proof: Parameters<Auth['byKey']>) {
+    return this.#load().then((auth) => auth.byKey(...proof))
+  }
+
   /** The same user with the stored delegation in force, as `Auth` finds it. */
   withDelegation(user: Parameters<Auth['withDelegation']>[0]) {
     if (this.#made) return this.#made.withDelegation(user)

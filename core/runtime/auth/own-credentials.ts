@@ -1,4 +1,5 @@
 import type { Keyring } from './keys.ts'
+import { isPersonalKey } from '../base/log.ts'
 
 /** A text of more pieces than this is not looked through but taken for a credential, to be safe. */
 const mostPieces = 64
@@ -6,11 +7,12 @@ const mostPieces = 64
 const archiveStart = Buffer.from('a265726f6f7473', 'hex')
 
 /**
- * Whether a text, such as the value of a header, holds what would authenticate a caller here: one of the keys, or a
- * UCAN of anybody. For plugins that pass on what a client sent, and must not pass on a credential with it.
+ * Whether a text, such as the value of a header, holds what would authenticate a caller here: one of the keys, a
+ * person's key, or a UCAN of anybody. For plugins that pass on what a client sent, and must not pass on a credential with it.
  */
 export function credentialFinder(keyrings: readonly Keyring[]): (text: string) => boolean {
   const isKey = (piece: string) =>
+    isPersonalKey(piece) ||
     keyrings.some((keyring) => keyring.match(`Bearer ${piece}`) !== undefined)
   return (text) => {
     const pieces = piecesOf(text)

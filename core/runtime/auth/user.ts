@@ -2,6 +2,7 @@ import type { User } from '../../plugin.ts'
 import { denials, grants, type OracleDids } from './token/capabilities.ts'
 import type { Did } from './did/did.ts'
 import type { Rights } from './grants/rights.ts'
+import { isKeyAbility, type KeyHolder } from './personal/personal-keys.ts'
 import type { Link } from './token/token.ts'
 
 /**
@@ -16,7 +17,9 @@ export type DelegationState = 'missing' | 'expired' | 'revoked' | 'refused'
 export interface Caller {
   readonly did: Did
   /** Which token proved the caller. */
-  readonly via: 'invocation' | 'delegation'
+  readonly via: 'invocation' | 'delegation' | 'key'
+  /** The personal key that proved the caller, where one did. */
+  readonly key?: KeyHolder
   /** Whether a key of the DID itself signed the call: not another one, to whom the user has delegated calling. */
   readonly isSelf: boolean
   /** When that proof ends, in milliseconds since 1970. A socket closes then. */
@@ -54,7 +57,7 @@ export interface Judgement {
 
 /** Makes the user that handlers see out of the caller and the caller's delegation, or the lack of one. */
 export function createUser(
-  { did, via, isSelf, expiresAt, cids, carries }: Caller,
+  { did, via, key, isSelf, expiresAt, cids, carries }: Caller,
   delegation: InForce | DelegationState,
   { oracle, rights, now }: Judgement,
 ): AuthenticatedUser {
@@ -72,6 +75,7 @@ export function createUser(
   return {
     did,
     via,
+    ...(key && { key }),
     isSelf,
     expiresAt,
     cids,
@@ -81,10 +85,17 @@ export function createUser(
       if (lacking) return delegation
       return inForce() ? undefined : 'expired'
     },
-    can: (ability, resource = did) =>
-      granted(ability, resource) ||
-      (!lacking && inForce() && grants(delegation.root, ability, resource, oracle)),
+    can(ability, resource = did) {
+      // What keys have abilities for, a key opens by its own alone, whatever its user may do.
+      if (key && isKeyAbility(ability)) return resource === did && key.can.includes(ability)
+      return (
+        granted(ability, resource) ||
+        (!lacking && inForce() && grants(delegation.root, ability, resource, oracle))
+      )
+    },
     denial(ability, resource = did) {
+      if (key && isKeyAbility(ability))
+        return key.can.includes(ability) ? [] : [`The key lacks "${ability}".`]
       if (granted(ability, resource)) return []
       const causes = lack(ability, resource)
       if (causes.length === 0 || resource !== oracle.did) return causes

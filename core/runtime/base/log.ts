@@ -93,7 +93,7 @@ function readable(err: Error): unknown {
 
 /**
  * Puts `[secret]` in the place of each secret. One of less than six characters stays: so short a text stands in many words.
- * Secrets may be added to the list at its end.
+ * Personal keys are known by their form. Secrets may be added to the list at its end.
  */
 export function masking(secrets: readonly string[]): (text: string) => string {
   const all = () => [...new Set(secrets.filter((secret) => secret.length >= 6).flatMap(spellings))]
@@ -104,12 +104,24 @@ export function masking(secrets: readonly string[]): (text: string) => string {
       masked = all()
       ;[count, last] = [secrets.length, secrets.at(-1)]
     }
-    let safe = text
+    let safe = maskKeys(text)
     for (const secret of masked)
       if (safe.includes(secret)) safe = safe.replaceAll(secret, '[secret]')
     return safe
   }
 }
+
+/** How every personal key begins, so that people and programs that look for leaked secrets know one. */
+export const keyPrefix = 'ok_'
+const form = /^ok_[A-Za-z0-9_-]{43}$/
+const anywhere = /ok_[A-Za-z0-9_-]{43}/g
+
+/** Whether a text is a personal key by its form. */
+export const isPersonalKey = (text: string): boolean => form.test(text)
+
+/** The text with every personal key in it masked. */
+const maskKeys = (text: string): string =>
+  text.includes(keyPrefix) ? text.replaceAll(anywhere, '[secret]') : text
 
 /** A secret as text has it, as JSON does, as JSON in a JSON text does, as an address and as a form does. */
 function spellings(secret: string): string[] {

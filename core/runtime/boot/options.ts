@@ -1,7 +1,9 @@
 import { RuntimeError } from '../../errors.ts'
+import type { EnvSource } from '../../manifest/env.ts'
 import type { Features } from '../../manifest/features.ts'
 import { shown } from '../../manifest/tools/tools.ts'
 import type { AnyPlugin, HttpLayer } from '../../plugin.ts'
+import type { MaybePromise } from '../../plugin/schema.ts'
 import { isRecord } from '../base/fields.ts'
 
 /** The options of createApp that the boot goes through one by one. */
@@ -40,3 +42,35 @@ export function readOptions(
       wrong(`"features.${name}"`, on, 'It is true, which loads the plugin or stops, or false.')
   return { plugins: Array.isArray(plugins) ? plugins : [], features: named, http: layers, faults }
 }
+
+/** Makes plugins of the environment: for plugins of which there are as many as somebody has configured. */
+export type PluginSource = (env: EnvSource) => MaybePromise<readonly AnyPlugin[]>
+
+/** An entry of the plugins of an app. */
+export type PluginEntry = AnyPlugin | PluginSource
+
+/** The plugins of an app, each function among them called once. What a function throws is a fault of the boot. */
+export async function pluginsOf(
+  entries: readonly PluginEntry[],
+  env: EnvSource,
+): Promise<readonly AnyPlugin[]> {
+  if (hasNoFunction(entries)) return entries
+  const lists = entries.map(async (entry: PluginEntry): Promise<readonly AnyPlugin[]> => {
+    if (typeof entry !== 'function') return [entry]
+    try {
+      return await entry(env)
+    } catch (cause) {
+      if (cause instanceof RuntimeError) throw cause
+      const why = cause instanceof Error ? cause.message : String(cause)
+      throw new RuntimeError('OPTION_INVALID', `A function of "plugins" failed: ${why}`, {
+        hint: 'It gets the environment and returns a list of plugins.',
+        cause,
+      })
+    }
+  })
+  return (await Promise.all(lists)).flat()
+}
+
+/** Types cannot stop an app in plain JavaScript: the boot says what is wrong with options that are no list. */
+const hasNoFunction = (entries: readonly PluginEntry[]): entries is readonly AnyPlugin[] =>
+  !Array.isArray(entries) || !entries.some((entry) => typeof entry === 'function')

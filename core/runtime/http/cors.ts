@@ -11,6 +11,7 @@ const allowedHeaders = [
   'If-Match',
   'If-None-Match',
   'Last-Event-ID',
+  'X-Api-Key',
   'X-Auth-Type',
   'X-Filename',
   'X-Request-Id',

@@ -70,7 +70,7 @@ interface Passing {
 }
 
 /** A route with a check of its own counts its callers itself, once it knows them. */
-const uncounted: CountRequest = async () => {}
+const uncounted: CountRequest = () => {}
 
 const noContent = { status: 204, type: '', body: '' }
 
@@ -248,7 +248,8 @@ export class Dispatcher {
       }
       setCors(cors, req, res)
       refuseForeign(cors, req, this.#options.publicOrigin)
-      await limit(koa, match.captures, target.query)
+      const counted = limit(koa, match.captures, target.query)
+      if (counted) await counted
       return run(koa, match.captures, target)
     }
     if (isPreflight(req)) return this.#answerPreflight(koa, path)

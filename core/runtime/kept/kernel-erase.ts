@@ -14,6 +14,8 @@ export interface KernelHands {
   revokeDelegation(did: string): Promise<unknown>
   /** Ends what the operator has granted. */
   endGrants(did: string): Promise<void>
+  /** Ends the keys that the user has made. */
+  endKeys(did: string): Promise<number>
   /** Forgets what this process keeps of the user's files. */
   forgetFiles(did: string): void
   /** Closes the user's sockets, on every replica. */
@@ -34,6 +36,7 @@ const tables: readonly (readonly [table: string, column: string, kind: string | 
   ['kernel_notice_mutes', 'did', 'muted-plugin'],
   ['kernel_delegations', 'user_did', 'delegation'],
   ['kernel_grants', 'did', 'grant'],
+  ['kernel_keys', 'did', undefined],
   ['kernel_said_keys', 'did', undefined],
   ['kernel_said_counts', 'did', undefined],
   ['kernel_quarantine', 'did', undefined],
@@ -102,7 +105,7 @@ export async function eraseRows(hands: KernelHands, did: string): Promise<Erased
   const { db } = hands.store
   await hands.revokeDelegation(did)
   await hands.endGrants(did)
-  const erased: Record<string, number> = {}
+  const erased: Record<string, number> = { key: await hands.endKeys(did) }
   await db.transaction().execute(async (trx) => {
     await sql`delete from kernel_file_uses where file_id in
       (select id from kernel_files where did = ${did})`.execute(trx)

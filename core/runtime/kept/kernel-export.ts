@@ -168,6 +168,19 @@ const kinds: readonly Kind[] = [
     }),
   },
   {
+    kind: 'key',
+    // Neither the key nor its hash: the list says what there is.
+    select: ({ did }) => sql`select id as key, id, name, can, created_at, expires_at, last_used_at
+      from kernel_keys where did = ${did}`,
+    told: ({ id, name, can, created_at, expires_at, last_used_at }) => ({
+      ...{ id, name },
+      can: json(can),
+      createdAt: time(created_at),
+      expiresAt: time(expires_at),
+      lastUsedAt: time(last_used_at),
+    }),
+  },
+  {
     kind: 'turn-count',
     select: ({ did }) => sql`select cast(day + 1000000 as text) as key, day, turns
       from kernel_turn_counts where who = ${did}`,

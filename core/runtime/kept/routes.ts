@@ -23,7 +23,7 @@ export interface KeptRoutesOptions {
   readonly erasures: Erasures
   readonly log: Log
   /** Counts an export, and throws where the caller had one within the hour. */
-  countExport(koa: RouteContext['koa']): Promise<void>
+  countExport(koa: RouteContext['koa']): void | Promise<void>
 }
 
 const counts = z.record(z.string(), z.record(z.string(), z.number()))
@@ -51,6 +51,7 @@ export function keptRoutes(
   const { userData, erasures } = options
   return {
     'GET /me': {
+      signed: true,
       summary: 'How much is kept of the caller, by plugin and kind.',
       limit: { max: 30, perMs: 60_000 },
       output: z.object({ did: z.string(), kept: counts }),
@@ -63,6 +64,7 @@ export function keptRoutes(
       },
     },
     'GET /me/export': {
+      signed: true,
       summary: 'Everything that is kept of the caller, a line each. The last line has the counts.',
       answers: { 200: ['application/x-ndjson'] },
       async run(_, ctx) {
@@ -73,6 +75,7 @@ export function keptRoutes(
       },
     },
     'DELETE /me': routeOf({
+      signed: true,
       summary: 'Erases everything of the caller, whose DID confirms it.',
       answers: { 202: ['application/json'] },
       input: z.object({

@@ -19,9 +19,19 @@ export interface NoticeWord {
   readonly hint?: Hint
 }
 
+/** The names of users who were named last, and how many: every turn of a user names the user a few times. */
+const names = new Map<string, string>()
+const mostNames = 2_000
+
 /** The name of a user on the channel: short, whatever the DID's length. */
-export const nameOnChannel = (did: string): string =>
-  createHash('sha256').update(did).digest('base64url').slice(0, 22)
+export function nameOnChannel(did: string): string {
+  const known = names.get(did)
+  if (known !== undefined) return known
+  const name = createHash('sha256').update(did).digest('base64url').slice(0, 22)
+  if (names.size >= mostNames) names.clear()
+  names.set(did, name)
+  return name
+}
 
 /** Says that a user has a new notice. */
 export const wordOfNotice = (did: string): string => JSON.stringify({ to: nameOnChannel(did) })

@@ -82,8 +82,16 @@ export class Retention implements Timed {
 
   async #endAll(epoch: number): Promise<void> {
     const { store, runs, notices, approvalDays, log } = this.#options
-    const mayGoOn = async () => !this.#isClosed && (await this.#leases.extend(this.#row, epoch))
-    const paced = (work: (rows: number) => Promise<number>) => new Pace(mayGoOn).through(work)
+    // Each look at the lease is a write: often enough that nobody else begins, and no more.
+    const lookMs = Math.min(1_000, this.#options.leaseMs / 4)
+    let lookedAt = performance.now()
+    const mayGoOn = async () => {
+      if (this.#isClosed || performance.now() - lookedAt < lookMs) return !this.#isClosed
+      lookedAt = performance.now()
+      return this.#leases.extend(this.#row, epoch)
+    }
+    const paced = (work: (rows: number) => Promise<number>) =>
+      new Pace(store.kind, mayGoOn).through(work)
     const approvals = await paced((rows) => runs.endOverdue(approvalDays, rows))
     const sessions = await this.#endSessions(mayGoOn)
     if (!(await mayGoOn())) return
@@ -105,7 +113,7 @@ export class Retention implements Timed {
       and not exists (select 1 from kernel_waiting_turns as turn where turn.session_id = kernel_sessions.id))`
     let ended = 0
     let last = ''
-    await new Pace(mayGoOn).through(async (rows) => {
+    await new Pace(store.kind, mayGoOn).through(async (rows) => {
       const { rows: found } = await sql<{ id: string; did: string; over: number }>`
         select id, did, case when ${isOver} then 1 else 0 end as over from kernel_sessions
         where id > ${last} order by id limit ${sql.lit(rows)}`.execute(store.db)

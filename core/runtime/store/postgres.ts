@@ -11,6 +11,7 @@ import type { Log } from '../../plugin.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { ChannelMessage } from './channels/channels.ts'
 import { translated } from './database-errors.ts'
+import { PoolLine } from './turnstile.ts'
 import { forever } from '../base/until-aborted.ts'
 
 const int8 = 20
@@ -142,6 +143,8 @@ type OnConnect = Parameters<pg.Pool['connect']>[0]
 /** A pool whose lost connections are a line in the log and never the end of the process. */
 export class Pool extends pg.Pool {
   readonly #open = new Set<pg.PoolClient>()
+  readonly #out = new Set<pg.PoolClient>()
+  readonly #line: PoolLine
   #isCut = false
 
   constructor(settings: pg.PoolConfig, log: Log) {
@@ -156,6 +159,13 @@ export class Pool extends pg.Pool {
       // transaction would throw out of its socket; its holder learns of it from the next statement.
       client.on('error', () => {})
     })
+    this.#line = new PoolLine(this.options.max)
+    this.on('release', (_, client) => this.#out.delete(client) && this.#line.leave())
+  }
+
+  /** How many wait for a connection. */
+  get inLine(): number {
+    return this.waitingCount + this.#line.length
   }
 
   /** Whether the pool's process counts as dead. */
@@ -173,7 +183,25 @@ export class Pool extends pg.Pool {
   override connect(callback: OnConnect): void
   override connect(callback?: OnConnect): Promise<pg.PoolClient> | void {
     if (this.#isCut) return callback ? undefined : forever()
-    return callback ? super.connect(callback) : super.connect()
+    const connecting = this.#line
+      .enter()
+      .then(() => (this.#isCut ? forever() : this.#takeOut(super.connect())))
+    if (!callback) return connecting
+    connecting.then(
+      (client) => callback(undefined, client, (error) => client.release(error)),
+      (error: Error) => callback(error, undefined, () => {}),
+    )
+  }
+
+  async #takeOut(connecting: Promise<pg.PoolClient>): Promise<pg.PoolClient> {
+    try {
+      const client = await connecting
+      this.#out.add(client)
+      return client
+    } catch (error) {
+      this.#line.leave()
+      throw error
+    }
   }
 
   /** Ends when the queries that run are done, or in the middle of them after `graceMs`. */

@@ -108,13 +108,19 @@ interface SqliteOptions {
 }
 
 /**
+ * Runs a statement on the one connection, past Kysely, whose way to it costs as much as many a statement. For whoever has the
+ * connection, in a transaction, and nobody else.
+ */
+export type Direct = <R>(query: CompiledQuery<R>) => Promise<QueryResult<R>>
+
+/**
  * Kysely over `node:sqlite`: one connection, held by one query, transaction or stream at a time. On `unsynced`, a change
  * resolves as soon as it would survive the process.
  */
 export function sqliteDialect(
   database: DatabaseSync,
   { patienceMs = 10_000, onUnusable = () => {}, wal, isKept = false }: SqliteOptions = {},
-): Dialect & { readonly unsynced: Dialect; cut(): void } {
+): Dialect & { readonly unsynced: Dialect; readonly direct: Direct; cut(): void } {
   const turnstile = new Turnstile(patienceMs)
   const connection = new SqliteConnection(database, turnstile, onUnusable)
   const dialect = (wal?: WalSync): Dialect => ({
@@ -123,7 +129,12 @@ export function sqliteDialect(
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   })
-  return { ...dialect(wal), unsynced: dialect(), cut: () => connection.cut() }
+  return {
+    ...dialect(wal),
+    unsynced: dialect(),
+    direct: (query) => connection.executeQuery(query),
+    cut: () => connection.cut(),
+  }
 }
 
 class Adapter extends SqliteAdapter {

@@ -19,6 +19,7 @@ import { migrate } from './migrate.ts'
 import type { PostgresChannels as ListeningChannels } from './postgres-channels.ts'
 import type { LimitsBy } from './postgres.ts'
 import {
+  type Direct,
   abandonFile,
   giveBackPages,
   openSharedSqlite,
@@ -50,6 +51,8 @@ export interface Store extends Omit<Channels, 'close'> {
    * of the process, and a power cut once `synced` has resolved. On PostgreSQL there is no difference.
    */
   readonly unsynced: Database
+  /** Runs a statement in the open transaction of a SQLite database without Kysely's way to it; undefined on PostgreSQL. */
+  readonly direct?: Direct | undefined
   /** How this process hears others on the same database. */
   listening(): ListeningWay
   /** How the bus of BUS_URL is; undefined where that is not set. */
@@ -118,6 +121,7 @@ async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Pro
     now: nowOf('sqlite', isClockSet),
     db,
     unsynced: new Kysely({ dialect: dialect.unsynced }),
+    direct: dialect.direct,
     synced: async () => wal?.synced(),
     migrationDb: db,
     channels: localChannels(log),
@@ -219,7 +223,7 @@ async function openPostgres(
     pool: () => ({
       used: pool.totalCount - pool.idleCount,
       idle: pool.idleCount,
-      waiting: pool.waitingCount,
+      waiting: pool.inLine,
     }),
     giveBack: async () => 0,
     ask: () => pinger.query('select 1'),
@@ -277,6 +281,7 @@ interface Parts {
   readonly now: Store['now']
   readonly db: Database
   readonly unsynced: Database
+  readonly direct?: Direct
   synced(): Promise<void>
   readonly migrationDb: Database
   readonly channels: Channels
@@ -302,6 +307,7 @@ function assemble(log: Log, parts: Parts): Store {
     now,
     db,
     unsynced,
+    direct: parts.direct,
     synced,
     listen: (channel, onPayload, onGap) => channels.listen(channel, onPayload, onGap),
     notify: (channel, payload) => channels.notify(channel, payload),

@@ -7,7 +7,7 @@ const entered = Promise.resolve()
 
 interface Waiting {
   readonly enter: () => void
-  readonly timer: NodeJS.Timeout
+  timer: NodeJS.Timeout
 }
 
 /**
@@ -64,6 +64,61 @@ export class Turnstile {
           reject(databaseBusy('The database'))
         }, this.#patienceMs),
       }
+      this.#waiting.push(waiting)
+    })
+  }
+}
+
+/** How long somebody waits for a connection while none is given back, and how long at all. */
+const patience = { stuckMs: 5_000, longestMs: 20_000 }
+
+/**
+ * The line before the connections of a pool, first come first served. Whoever waits does so for as long as the line moves:
+ * that everybody came at once is no reason to refuse anybody.
+ */
+export class PoolLine {
+  readonly #places: number
+  readonly #waiting: Waiting[] = []
+  #taken = 0
+  #movedAt = 0
+
+  constructor(places: number) {
+    this.#places = places
+  }
+
+  /** How many wait. */
+  get length(): number {
+    return this.#waiting.length
+  }
+
+  /** Resolves when a connection is the caller's to take; rejects when the line has not moved for too long. */
+  enter(): Promise<void> {
+    if (this.#taken >= this.#places) return this.#wait()
+    this.#taken++
+    return entered
+  }
+
+  /** Says that a connection was given back, or could not be had. */
+  leave(): void {
+    this.#movedAt = performance.now()
+    const next = this.#waiting.shift()
+    if (!next) return void this.#taken--
+    clearTimeout(next.timer)
+    next.enter()
+  }
+
+  #wait(): Promise<void> {
+    const since = performance.now()
+    return new Promise((resolve, reject) => {
+      const look = () => {
+        const stuckAt = Math.max(since, this.#movedAt) + patience.stuckMs
+        const left = Math.min(stuckAt, since + patience.longestMs) - performance.now()
+        if (left > 0) return void (waiting.timer = setTimeout(look, left).unref())
+        this.#waiting.splice(this.#waiting.indexOf(waiting), 1)
+        reject(databaseBusy('Every one of the DATABASE_POOL connections to PostgreSQL'))
+      }
+      const timer = setTimeout(look, patience.stuckMs).unref()
+      const waiting = { enter: resolve, timer }
       this.#waiting.push(waiting)
     })
   }

@@ -19,6 +19,7 @@ const mostAllowed = 200
 /** A turn that a plugin asks for, checked. */
 export interface ReadTurn {
   readonly user: NewTurn['user']
+  readonly delegation?: NewTurn['delegation']
   readonly session?: string
   readonly room?: string
   readonly shared?: boolean
@@ -56,6 +57,7 @@ const someUser = z.custom<NewTurn['user']>(
 // Strict: an option that is spelt wrongly would be ignored without a word.
 const fields = z.strictObject({
   user: someUser,
+  delegation: z.literal('stored').optional(),
   session: nameText.optional(),
   room: z.string().optional(),
   shared: z.boolean().optional(),
@@ -96,12 +98,14 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
     throw refused(`The turn that ${plugin} starts cannot be: ${faultText(faults)}.`, { faults })
   }
   const { user, session, room, shared, requestId, whenBusy, koa, signal, ...said } = parsed.data
+  const { delegation } = said
   if (room !== undefined) roomOfPlugin(plugin, room)
   if (shared && room === undefined)
     throw refused(`The turn that ${plugin} starts is shared, and names no room.`)
   const { message, model, from, attachments, metadata, instructions, quoted, allow } = said
   return {
     user,
+    delegation,
     session,
     room,
     shared,
@@ -134,6 +138,7 @@ const answerFields = z.strictObject({
   decision: z.enum(['approve', 'reject', 'edit']),
   args: z.unknown().transform(json(isObject, attachmentBytes)).optional(),
   reason: plainText.max(longestReason).optional(),
+  delegation: z.literal('stored').optional(),
 })
 
 const whichFields = z.strictObject({
@@ -168,12 +173,21 @@ export const readCut = (plugin: string, reply: CutReply): z.output<typeof cutFie
 export function readAnswer(
   plugin: string,
   answer: TurnAnswer,
-): { readonly user: NewTurn['user']; readonly runId: string; readonly decision: Decision } {
-  const { user, runId, decision, args, reason } = parsedOr(plugin, 'answer', answerFields, answer)
+): Pick<ReadTurn, 'user' | 'delegation'> & {
+  readonly runId: string
+  readonly decision: Decision
+} {
+  const { user, delegation, runId, decision, args, reason } = parsedOr(
+    plugin,
+    'answer',
+    answerFields,
+    answer,
+  )
   if (decision === 'edit' && args === undefined)
     throw refused(`The answer that ${plugin} hands in edits a call, and has no args.`)
   const why = decision === 'reject' && reason !== undefined ? { reason } : undefined
-  return { user, runId, decision: { decision, args: decision === 'edit' ? args : why } }
+  const told = { decision, args: decision === 'edit' ? args : why }
+  return { user, delegation, runId, decision: told }
 }
 
 /** Reads which turns of a session a plugin means. */

@@ -152,7 +152,7 @@ export interface JournalEntry {
   /** The run was cut short here: the last answer so far is not complete. */
   readonly partial?: true
   /** How long what led to the messages took, by the id of the message. Their rows keep it. */
-  readonly timings?: Readonly<Record<string, StepTiming>>
+  readonly timings?: ReadonlyMap<string, StepTiming>
   /** Calls of models of which no message tells, because they failed. */
   readonly failures?: readonly StepTiming[]
   /** The run changed hands before this step. */

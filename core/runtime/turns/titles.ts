@@ -32,3 +32,15 @@ export function titleOf(message: string): string {
   const space = cut.lastIndexOf(' ')
   return `${(space > 30 ? cut.slice(0, space) : cut).trimEnd()}…`
 }
+
+/** The title that a user gives a session: all of it, on one line, and nothing in it turns the line around. */
+export function ownTitle(title: string): string {
+  const line = title
+    .replace(/[\u202a-\u202e\u2066-\u2069]/gu, '')
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim()
+  if (line !== '' && line.length <= longestTitle && line.isWellFormed()) return line
+  throw new RuntimeError('INPUT_INVALID', 'That is no title of a conversation.', {
+    hint: `A title has 1 to ${longestTitle} characters that can be seen; null stands for the first words.`,
+  })
+}

@@ -42,7 +42,7 @@ export class OwnLines {
     this.#loaded = turn.loaded.size
     const answers = new Map<PluginRecord, unknown>()
     const promises = new Map<PluginRecord, PromiseLike<unknown>>()
-    for (const record of visibleTo(records)) {
+    for (const record of visibleTo(records, turn)) {
       if (!record.definition.prompt || !isOpen(record) || !isLoaded(record, turn.loaded)) continue
       const answer = this.#given.has(record) ? this.#given.get(record) : this.#ask(record)
       answers.set(record, answer)

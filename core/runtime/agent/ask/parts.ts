@@ -29,7 +29,8 @@ export function asReadBy(
 
 type WithParts = Extract<Message, { role: 'user' | 'tool' }>
 
-const hasParts = (message: Message): message is WithParts =>
+/** Whether a message has files beside its words. */
+export const hasParts = (message: Message): message is WithParts =>
   (message.role === 'user' || message.role === 'tool') && (message.parts?.length ?? 0) > 0
 
 async function asRead(

@@ -56,11 +56,11 @@ export class SystemPrompt {
 
   /** How many bytes each plugin has: its line in the list of capabilities, and its own lines once it is loaded. */
   async bytes(): Promise<ReadonlyMap<string, number>> {
-    const { records } = this.#options
+    const { records, turn } = this.#options
     const bytesOf = new Map<string, number>()
     const count = (plugin: string, text: string) =>
       bytesOf.set(plugin, (bytesOf.get(plugin) ?? 0) + Buffer.byteLength(text))
-    for (const line of catalogueOf(records).split('\n')) {
+    for (const line of catalogueOf(records, turn).split('\n')) {
       const listed = records.find(({ name }) => line.startsWith(`- ${name}: `))
       if (listed) count(listed.name, line)
     }
@@ -71,16 +71,16 @@ export class SystemPrompt {
   #with(own: readonly OwnLine[]): string {
     const { records, name, timezone, turn, lines = '' } = this.#options
     const texts = own.map(({ text }) => text)
-    const catalogue = mayCall(turn, 'load_capability') ? catalogueOf(records) : ''
+    const catalogue = mayCall(turn, 'load_capability') ? catalogueOf(records, turn) : ''
     return [kernelLines(name), this.#persona, catalogue, ...texts, lines, today(timezone)]
       .filter(Boolean)
       .join('\n\n')
   }
 }
 
-const catalogueOf = (records: readonly PluginRecord[]) =>
+const catalogueOf = (records: readonly PluginRecord[], turn: Turn) =>
   promptLines(
-    visibleTo(records)
+    visibleTo(records, turn)
       .filter(({ visibility }) => visibility === 'on-demand')
       .map(({ definition }) => definition),
   )

@@ -138,6 +138,13 @@ export function headOf(text: string, bytes: number): string {
   return text.slice(0, code >= 0xd800 && code <= 0xdbff ? least - 1 : least)
 }
 
+/** Messages of which it is known that they were not cut: every turn of a session asks of all of them. */
+const whole = new WeakSet<Message>()
+
 /** Whether a message is a result that was cut: the model may want to read on in it. */
-export const wasCut = ({ role, content }: Message) =>
-  role === 'tool' && content.includes('"$more":{"handle"')
+export function wasCut(message: Message): boolean {
+  if (message.role !== 'tool' || whole.has(message)) return false
+  const isCut = message.content.includes('"$more":{"handle"')
+  if (!isCut) whole.add(message)
+  return isCut
+}

@@ -5,7 +5,7 @@ import { isRecord } from '../../base/fields.ts'
 import { isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import { argumentsFault } from '../../turns/wire/client-schemas.ts'
 import { underWay } from '../../watchdog/under-way.ts'
-import { isLoaded, isToolName, mayCall, mayGive } from '../turn/capabilities.ts'
+import { isLoaded, isToolName, mayCall, mayGive, maySee } from '../turn/capabilities.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 import { untilAborted } from '../../base/until-aborted.ts'
 import { anyArguments } from './client-tools.ts'
@@ -75,6 +75,7 @@ export class ToolsOfTurn {
       (record) =>
         !this.#asked.has(record) &&
         isOpen(record) &&
+        maySee(record, this.#options.turn) &&
         (allow !== undefined || isLoaded(record, loaded)),
     )
     if (now.length === 0) return this.#sayWhatIsMissing()

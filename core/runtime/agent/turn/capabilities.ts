@@ -15,8 +15,9 @@ export const isLoaded = (record: PluginRecord, loaded: ReadonlySet<string>): boo
 
 /** Whether the turn has the tools of this plugin: it is loaded, or the tool is one that was named for the turn. */
 export const isAtHand = (record: PluginRecord, tool: string, turn: Turn): boolean =>
-  isLoaded(record, turn.loaded) ||
-  (record.visibility !== 'silent' && turn.allow?.has(tool) === true)
+  maySee(record, turn) &&
+  (isLoaded(record, turn.loaded) ||
+    (record.visibility !== 'silent' && turn.allow?.has(tool) === true))
 
 /** Whether the turn may have the tool at all. */
 export const mayCall = ({ allow }: Turn, tool: string): boolean => allow?.has(tool) ?? true
@@ -28,9 +29,18 @@ export const isToolName = (name: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.tes
 export const mayGive = ({ visibility, definition }: PluginRecord): boolean =>
   visibility !== 'silent' && definition.toolsFor !== undefined
 
-/** The plugins that an agent may know of. */
-export const visibleTo = (records: readonly PluginRecord[]): PluginRecord[] =>
-  records.filter((record) => isActive(record) && record.visibility !== 'silent')
+/** Whether the user of the turn has the right that a plugin asks of everybody who is to see it. A test's thread has no rights. */
+export const maySee = ({ definition: { can } }: PluginRecord, { user, rights }: Seeing): boolean =>
+  can === undefined || rights === undefined || user.can(can, rights.oracleDid)
+
+/** The plugins that the agent may know of in a turn. */
+export const visibleTo = (records: readonly PluginRecord[], turn: Seeing): PluginRecord[] =>
+  records.filter(
+    (record) => isActive(record) && record.visibility !== 'silent' && maySee(record, turn),
+  )
+
+/** As much of a turn as says which plugins its user sees. */
+type Seeing = Pick<Turn, 'user' | 'rights'>
 
 /** What the model reads after it asked for capabilities: those it has now, and why it did not get the others. */
 export interface LoadResult {
@@ -44,8 +54,9 @@ export function loadCapabilities(
   records: readonly PluginRecord[],
   names: readonly string[],
   loaded: Set<string>,
+  turn: Seeing,
 ): LoadResult {
-  const visible = visibleTo(records)
+  const visible = visibleTo(records, turn)
   const definitions = visible.map((record) => record.definition)
   const result = {
     loaded: [] as LoadedCapability[],
@@ -102,7 +113,7 @@ export function capabilityTools(records: readonly PluginRecord[]) {
       effect: 'read',
       input: z.object({ query: z.string().max(200).optional() }),
       run: ({ query }, turn) => {
-        const definitions = visibleTo(records).map((record) => record.definition)
+        const definitions = visibleTo(records, turn).map((record) => record.definition)
         const byName = new Map(records.map((record) => [record.name, record]))
         return {
           plugins: narrow(definitions, query).map((definition) =>
@@ -124,7 +135,7 @@ export function capabilityTools(records: readonly PluginRecord[]) {
           .max(50)
           .describe('Plugin names, as list_capabilities gives them'),
       }),
-      run: ({ names }, turn) => loadCapabilities(records, names, turn.loaded),
+      run: ({ names }, turn) => loadCapabilities(records, names, turn.loaded, turn),
     } satisfies KernelTool<{ names: string[] }>,
   }
 }

@@ -6,6 +6,7 @@ import { messageBytes, bytesOfAll, bytesOfConversation } from '../../model/windo
 import type { Summary } from '../../turns/run.ts'
 import { cutWords, isWords } from '../../turns/summary.ts'
 import { mended } from '../ask/history.ts'
+import { hasParts } from '../ask/parts.ts'
 import { foreignInAll } from '../turn/consent.ts'
 import { folded, spanOf } from './fold.ts'
 import { pruned } from './prune.ts'
@@ -66,6 +67,8 @@ export interface Fitted {
   readonly messages: readonly Message[]
   /** How many bytes the whole request has. */
   readonly bytes: number
+  /** Whether any of the messages has files beside its words. */
+  readonly hasParts: boolean
 }
 
 /**
@@ -81,6 +84,8 @@ export class Fitting {
   /** How many of the messages were there before the turn, and are as they will stay. */
   #early: number
   #isUntouched = true
+  /** Whether a message has parts. Once one had them, it may still be there. */
+  #hasParts = false
   /** How much of `since` was taken up. */
   #taken = 0
   #bytes = 0
@@ -97,6 +102,7 @@ export class Fitting {
     this.#asking = words?.role === 'user' ? words.id : ''
     this.#messages = [...before]
     this.#early = before.length
+    this.#hasParts = before.some(hasParts)
     if (!summary) return
     this.#takeUp()
     this.#replace(folded(this.#messages, summary, this.#asking))
@@ -115,7 +121,7 @@ export class Fitting {
     const { model, beside } = asking
     const bytes = this.#count(model)
     const room = this.#room(asking)
-    if (bytes <= room) return { messages: this.#messages, bytes: bytes + beside }
+    if (bytes <= room) return this.#whole(beside)
     return this.#shorten(asking, room)
   }
 
@@ -126,13 +132,17 @@ export class Fitting {
     if (this.#bytes > room) this.#prune(asking)
     if (this.#bytes > room) await this.#summarise(asking)
     signal.throwIfAborted()
-    if (this.#bytes <= room) return { messages: this.#messages, bytes: this.#bytes + beside }
+    if (this.#bytes <= room) return this.#whole(beside)
     const messages = trimmed(this.#messages, room, (message) => messageBytes(message, model))
     const bytes = bytesOfAll(messages, model)
     const left = this.#messages.length - messages.length
     if (left !== this.#trimmed) this.#tell('trimmed', left, asking, this.#bytes, bytes)
     this.#trimmed = left
-    return { messages, bytes: bytes + beside }
+    return { messages, bytes: bytes + beside, hasParts: this.#hasParts }
+  }
+
+  #whole(beside: number): Fitted {
+    return { messages: this.#messages, bytes: this.#bytes + beside, hasParts: this.#hasParts }
   }
 
   /** How many bytes of conversation fit beside what else stands in the request. */
@@ -249,6 +259,7 @@ export class Fitting {
     const fresh = since.slice(this.#taken)
     this.#taken = since.length
     this.#messages.push(...fresh)
+    this.#hasParts ||= fresh.some(hasParts)
     return fresh
   }
 

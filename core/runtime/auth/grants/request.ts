@@ -87,9 +87,11 @@ function abilityFault(ability: string, records: readonly PluginRecord[]): string
   return `"${verb}" is no verb of ${owner}: ${form}. ${meant(verb, verbs)}`.trim()
 }
 
-/** What the routes and tools of a plugin ask on a resource of their own choice, which may be the oracle's DID. */
-function abilitiesNamed({ tools, routes }: PluginRecord): string[] {
-  return [...Object.values(tools), ...Object.values(routes)].flatMap(({ can }) =>
+/** What a plugin asks of those who see it, and what its routes and tools ask on a resource of their own choice: maybe the oracle. */
+function abilitiesNamed({ tools, routes, definition }: PluginRecord): string[] {
+  const own = definition.can === undefined ? [] : [definition.can]
+  const asked = [...Object.values(tools), ...Object.values(routes)].flatMap(({ can }) =>
     can?.with ? [can.can] : [],
   )
+  return [...own, ...asked]
 }

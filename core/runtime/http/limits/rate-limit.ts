@@ -6,7 +6,7 @@ import type { Log } from '../../../plugin.ts'
 import { clientNetwork } from './client-address.ts'
 
 /** Counts one request, and throws RATE_LIMITED when it is one too many for its address. */
-export type Limit = (koa: Context) => Promise<void>
+export type Limit = (koa: Context) => void | Promise<void>
 
 /** What a limit counts by, where it is not the address. */
 interface Counting {
@@ -16,12 +16,11 @@ interface Counting {
 }
 
 /**
- * Rate limits per client address (`koa.ip`), counted by koa-ratelimit: in memory, or in Redis where
- * replicas share them. While Redis is away each replica counts for itself, so that a lost Redis
- * neither stops the service nor lifts the limits.
+ * Rate limits per client address (`koa.ip`): counted in memory, or by koa-ratelimit in Redis where replicas share them.
+ * While Redis is away each replica counts for itself, so that a lost Redis neither stops the service nor lifts the limits.
  */
 export class RateLimits {
-  readonly #memory = new SweptMap()
+  readonly #memory = new Counts()
   readonly #shared: SharedCounter | undefined
 
   constructor({ log, redis }: { readonly log: Log; readonly redis?: Redis }) {
@@ -31,28 +30,28 @@ export class RateLimits {
   /** A limit of its own: `max` requests per `perMs` from one address, or from what `by` says. */
   limit(name: string, max: number, perMs: number, by?: Counting): Limit {
     const namespace = `limit:${name}`
-    // No X-RateLimit headers: what a client acts on is the Retry-After of a 429.
-    const common = { max, duration: perMs, namespace, id: by?.of ?? id, disableHeader: true }
-    const local = ratelimit({ ...common, driver: 'memory', db: this.#memory })
+    const of = by?.of ?? id
+    const local = (koa: Context) =>
+      refuse(this.#memory.count(`${namespace}:${of(koa)}`, max, perMs), by?.what)
     const shared = this.#shared
-    if (shared === undefined)
-      return async (koa) => {
-        await local(koa, pass)
-        refuse(koa, by?.what)
-      }
+    if (shared === undefined) return local
     // The driver defines one command on its client and calls it, nothing else.
     const db = shared as unknown as Redis
-    const remote = ratelimit({ ...common, driver: 'redis', db })
+    // No X-RateLimit headers: what a client acts on is the Retry-After of a 429.
+    const remote = ratelimit({
+      ...{ driver: 'redis', db, namespace, max, duration: perMs },
+      ...{ id: of, disableHeader: true },
+    })
     return async (koa) => {
-      if (!(await shared.try(() => remote(koa, pass)))) await local(koa, pass)
-      refuse(koa, by?.what)
+      if (!(await shared.try(() => remote(koa, pass)))) return local(koa)
+      refuse((koa.state.rateLimit as { after: number } | undefined)?.after, by?.what)
     }
   }
 
   /** A limit of its own for what is no request: the function counts one for a name, or throws RATE_LIMITED. */
   counter(name: string, max: number, perMs: number, what: string): (who: string) => Promise<void> {
     const limit = this.limit(name, max, perMs, { of: ({ state }) => String(state.countedBy), what })
-    return (who) => limit(new NoRequest(who) as unknown as Context)
+    return async (who) => limit(new NoRequest(who) as unknown as Context)
   }
 
   close(): void {
@@ -77,11 +76,10 @@ const id = ({ ip }: Context) => clientNetwork(ip)
 const passed = Promise.resolve()
 const pass = () => passed
 
-/** Refuses by the verdict that koa-ratelimit leaves in the state, in the shape of every error. */
-function refuse({ state }: Context, what = 'requests from this address'): void {
-  if (state.rateLimit === undefined) return
-  const { after } = state.rateLimit as { after: number }
-  // koa-ratelimit rounds down; a client that waits as told must get in.
+/** Refuses a request that may come again after so many seconds, rounded down, in the shape of every error. */
+function refuse(after: number | undefined, what = 'requests from this address'): void {
+  if (after === undefined) return
+  // A client that waits as told must get in.
   const seconds = Math.max(after + 1, 1)
   throw new RuntimeError('RATE_LIMITED', `Too many ${what}.`, {
     hint: `Try again in ${seconds} seconds.`,
@@ -89,71 +87,54 @@ function refuse({ state }: Context, what = 'requests from this address'): void {
   })
 }
 
-/** What the driver counts for one address. */
-interface Counted {
-  /** In seconds, by the clock that the driver started with. */
-  readonly reset: number
-  remaining: number
+/** What is left of one limit for one name, and until when. */
+interface Count {
+  left: number
+  readonly until: number
 }
 
-/**
- * The driver counts down and reads the count one tick later, when other requests of the same tick
- * have counted too: all of them would see the last one's count. So each request reads a copy, which
- * writes through.
- */
-class Count implements Counted {
-  readonly reset: number
-  #remaining: number
-  #shared: Counted
-
-  constructor(shared: Counted) {
-    this.reset = shared.reset
-    this.#remaining = shared.remaining
-    this.#shared = shared
-  }
-
-  get remaining(): number {
-    return this.#remaining
-  }
-
-  set remaining(left: number) {
-    this.#remaining = left
-    this.#shared.remaining = left
-  }
-}
-
-/** The counts in memory. The driver never drops one: a timer sweeps the expired, and past the cap the oldest makes room. */
-export class SweptMap extends Map<string, Counted> {
+/** The counts in memory. A timer sweeps those whose time is over, and past the cap the oldest makes room. */
+export class Counts {
+  readonly #counts = new Map<string, Count>()
   readonly #cap: number
   readonly #timer: NodeJS.Timeout
 
   constructor(cap = 200_000, everyMs = 30_000) {
-    super()
     this.#cap = cap
     this.#timer = setInterval(() => this.#sweep(), everyMs).unref()
   }
 
-  override get(key: string): Counted | undefined {
-    const shared = super.get(key)
-    return shared && new Count(shared)
+  /** How many names are remembered. */
+  get size(): number {
+    return this.#counts.size
   }
 
-  override set(key: string, { reset, remaining }: Counted): this {
-    if (this.size >= this.#cap && !this.has(key)) {
-      const oldest = this.keys().next()
-      if (!oldest.done) this.delete(oldest.value)
+  /** Counts one. A number says that it is one too many, and in how many seconds, rounded down, there is room again. */
+  count(name: string, max: number, perMs: number): number | undefined {
+    const now = performance.now()
+    const known = this.#counts.get(name)
+    if (known === undefined || known.until < now) {
+      if (known === undefined) this.#makeRoom()
+      this.#counts.set(name, { left: max - 1, until: now + perMs })
+      return max > 0 ? undefined : Math.floor(perMs / 1000)
     }
-    return super.set(key, { reset, remaining })
-  }
-
-  #sweep(): void {
-    const now = (performance.timeOrigin + performance.now()) / 1000
-    for (const [key, { reset }] of this) if (reset < now) this.delete(key)
+    return known.left-- > 0 ? undefined : Math.floor((known.until - now) / 1000)
   }
 
   close(): void {
     clearInterval(this.#timer)
-    this.clear()
+    this.#counts.clear()
+  }
+
+  #makeRoom(): void {
+    if (this.#counts.size < this.#cap) return
+    const oldest = this.#counts.keys().next()
+    if (!oldest.done) this.#counts.delete(oldest.value)
+  }
+
+  #sweep(): void {
+    const now = performance.now()
+    for (const [name, { until }] of this.#counts) if (until < now) this.#counts.delete(name)
   }
 }
 

@@ -10,7 +10,7 @@ export type CountRequest = (
   koa: Context,
   captures: readonly string[],
   query: string,
-) => Promise<void>
+) => void | Promise<void>
 
 type ReadInput = (
   req: IncomingMessage,

@@ -134,7 +134,7 @@ function readLine(
   try {
     const text = typeof line === 'string' ? withoutMark(line) : decodeText(line)
     // JSON ignores the carriage return of a CRLF by itself; a line of nothing but blanks is skipped.
-    return text.trim() === '' ? undefined : { number, value: parseJson(text, plain) }
+    return text.trim() === '' ? undefined : { number, value: parseJson(text, plain), text }
   } catch (error) {
     if (error instanceof RuntimeError) return fault(error.message)
     throw error

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import type { RuntimeError } from '../../../errors.ts'
-import type { OwnCaller, RouteAuth, User } from '../../../plugin.ts'
+import type { AnyRoute, OwnCaller, RouteAuth, User } from '../../../plugin.ts'
 
 /** Who may call: what the edge asks of the authentication. */
 export interface Access {
@@ -27,6 +27,13 @@ export interface Access {
   ): Promise<{ caller: string; user?: User }>
   /** Throws a 403 unless the user may do this to the resource, as `can` of a `ucan` route asks. */
   demand(user: User, ability: string, resource: string): void | Promise<void>
+  /** Throws a 403 where what proved the user is not enough for this route, as a personal key is not for a signed one. */
+  demandProof?(user: User | undefined, route: Pick<AnyRoute, 'signed' | 'can'>): void
+  /**
+   * Has `end` called when what proved the user ends before its time, until the returned function is called; undefined where
+   * nothing is heard of that.
+   */
+  hold?(user: User | undefined, end: (reason: unknown) => void): (() => void) | undefined
   /** For web modules: the user, where a valid token came along. */
   optional(koa: Context): Promise<User | undefined>
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { AnyRoute, RouteAuth, Schema, ServedApi } from '../../../plugin.ts'
+import type { AnyRoute, Schema, ServedApi } from '../../../plugin.ts'
 import { abilityOf } from '../../../manifest/abilities.ts'
 import { isRecord } from '../../base/fields.ts'
 import { nodeHttp } from '../../base/node-http.ts'
@@ -124,7 +124,7 @@ function operation(
       ...answersOf(route, output),
       default: { $ref: '#/components/responses/Fault' },
     },
-    security: securityOf(route.auth ?? 'ucan', abilityOf(owner, key.method, route), owner),
+    security: securityOf(route, abilityOf(owner, key.method, route), owner),
   }
 }
 
@@ -281,7 +281,7 @@ function withoutParams(input: Json, { params }: RouteKey, schemas: Record<string
 }
 
 /** An ability beside a scheme is what a caller by that scheme must have been granted. */
-function securityOf(auth: RouteAuth, ability: string, owner: string): Json[] {
+function securityOf({ auth = 'ucan', signed }: AnyRoute, ability: string, owner: string): Json[] {
   switch (auth) {
     case 'public':
       return []
@@ -292,7 +292,7 @@ function securityOf(auth: RouteAuth, ability: string, owner: string): Json[] {
     case 'own':
       return [{ [`${owner}-own`]: [] }]
     case 'ucan':
-      return [{ ucan: [] }, { delegation: [] }]
+      return [{ ucan: [] }, { delegation: [] }, ...(signed ? [] : [{ key: [] }])]
   }
 }
 
@@ -323,6 +323,11 @@ const securitySchemes = {
     in: 'header',
     name: 'x-ucan-delegation',
     description: 'A UCAN delegation, where no invocation comes along.',
+  },
+  key: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A personal key, as POST /keys makes one; in the header `X-API-Key` too.',
   },
   bearer: { type: 'http', scheme: 'bearer', description: 'The API key.' },
   operator: { type: 'http', scheme: 'bearer', description: "The operator's token." },

@@ -203,6 +203,8 @@ function kindFault(route: AnyRoute): string | undefined {
     if (route[name] !== undefined && typeof route[name] !== 'function')
       return `its "${name}" is no function`
   const { raw, body, answers, limit } = route
+  if (route.signed !== undefined && typeof route.signed !== 'boolean')
+    return '"signed" is true or left out'
   if (raw !== undefined && typeof raw !== 'boolean') return '"raw" is true or false'
   if (body !== undefined && typeof body !== 'string' && !isRecord(body))
     return '"body" is a word or an object'

@@ -177,6 +177,7 @@ class PreparedRoute {
                 this.#ability,
                 route.own !== undefined,
               )
+      this.#options.access.demandProof?.(who?.user, route)
       const caller = who?.caller ?? koa.ip
       if (who) koa.state.who = auth === 'own' ? 'own' : caller
       trace = this.#traced && new Trace(this.#traced, koa, caller, captures)

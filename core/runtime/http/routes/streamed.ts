@@ -7,6 +7,7 @@ import type { Failures } from '../answer/failure.ts'
 import { leaveBody, serveResponse } from '../answer/response.ts'
 import { SseStream, type SseLimits, setSseHeaders } from '../answer/sse.ts'
 import { clientNetwork } from '../limits/client-address.ts'
+import type { Access } from './access.ts'
 import type { Places } from '../limits/places.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -27,15 +28,22 @@ export interface StreamOptions {
   readonly streams?: Places
   /** How long a client may take nothing of an answer. */
   readonly readMs: number
+  /** Who calls: the stream of somebody whose proof ends before its time ends, too. */
+  readonly access?: Pick<Access, 'hold'>
   /** Called with every stream, so that a closing server can end the stream. */
   opened(stream: EventStream): void
 }
 
 /** Whether the answer is not made of one value: Koa, a stream of events, a `Response` or the handler itself sends it. */
 export function isStreamed(value: unknown, koa: Context): boolean {
+  // Most values are plain objects, which none of the checks below has to look at.
+  if (isPlain(value)) return Symbol.asyncIterator in value
   if (value instanceof Response) return true
   return isForKoa(value) || isAsyncIterable(value) || (value === undefined && isAnswered(koa))
 }
+
+const isPlain = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
 
 /** What Koa sends as it is: bytes and streams of bytes. */
 function isForKoa(value: unknown): boolean {
@@ -69,7 +77,7 @@ async function serve(
   koa: Context,
   exchange: Exchange,
   response: Response,
-  { log, opened, sse, streams, readMs }: StreamOptions,
+  { log, opened, sse, streams, readMs, access }: StreamOptions,
 ): Promise<void> {
   const isEvents = response.headers.get('content-type')?.startsWith('text/event-stream')
   let giveBack: (() => void) | undefined
@@ -87,6 +95,7 @@ async function serve(
     exchange.abort(reason)
   }
   if (isEvents) opened({ done, goodbye })
+  const letGo = isEvents && access?.hold?.(exchange.user, goodbye)
   const times = { readMs, closing: closing.signal, goodbyeMs: sse.goodbyeMs }
   try {
     await serveResponse(koa, response, times)
@@ -96,6 +105,7 @@ async function serve(
   } finally {
     over()
     giveBack?.()
+    if (letGo) letGo()
   }
 }
 
@@ -103,7 +113,7 @@ async function stream(
   koa: Context,
   exchange: Exchange,
   source: AsyncIterable<unknown>,
-  { failures, log, opened, sse, streams }: StreamOptions,
+  { failures, log, opened, sse, streams, access }: StreamOptions,
 ): Promise<void> {
   const { method, res } = koa
   if (method === 'HEAD') {
@@ -129,9 +139,11 @@ async function stream(
     lateFailure: (error) => log.warn({ err: error, requestId }, 'a stream failed to clean up'),
   })
   opened(stream)
+  const letGo = access?.hold?.(exchange.user, (reason) => stream.goodbye(reason))
   try {
     await stream.run()
   } finally {
+    letGo?.()
     giveBack?.()
   }
 }

@@ -10,7 +10,7 @@ import type { ModelScope, ModelsWithin } from '../../base/plugin-record.ts'
 import type { Models } from '../choose.ts'
 import type { Embedding } from '../embed/embedding.ts'
 import type { AskedFor } from './ask-aside.ts'
-import { AskedModel, type Asker } from './asked-model.ts'
+import { AskedModel, type Asker, type AskedBy } from './asked-model.ts'
 
 /** What the models of an app are made of. */
 export interface AppModelsOptions {
@@ -38,7 +38,7 @@ export class AppModels {
   }
 }
 
-class PluginModels implements OfferedModels {
+class PluginModels implements OfferedModels, AskedBy {
   readonly #options: AppModelsOptions
   readonly #plugin: string
   readonly #scope: ModelScope
@@ -52,21 +52,22 @@ class PluginModels implements OfferedModels {
   get(id?: string): AskableModel {
     if (!id) return this.#usual()
     const model = this.#options.models.get(id)
-    return new AskedModel({ main: () => model, small: () => model }, this.#asker)
+    return new AskedModel({ main: () => model, small: () => model }, this)
   }
 
   async embed(texts: readonly string[], options: EmbedOptions): Promise<Embedded> {
-    return await this.#options.embedding.embed(texts, options, this.#asker)
+    return await this.#options.embedding.embed(texts, options, this.asker)
   }
 
   /** The model of the turn, or the default one. */
   #usual(): AskableModel {
     const { models } = this.#options
     const main = () => this.#scope.model ?? models.default
-    return new AskedModel({ main, small: () => models.small ?? main() }, this.#asker)
+    return new AskedModel({ main, small: () => models.small ?? main() }, this)
   }
 
-  get #asker(): Asker {
+  /** Made when somebody asks: every request of a route has models, and few ask them. */
+  get asker(): Asker {
     const { tell, log } = this.#options
     const { did, runId, sessionId, signal, asked, tell: tellTurn } = this.#scope
     const whom: AskedFor = {

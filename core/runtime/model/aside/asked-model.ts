@@ -31,6 +31,11 @@ export interface Asker {
   readonly log: Log
 }
 
+/** Knows who asks. It is looked up when a model is asked. */
+export interface AskedBy {
+  readonly asker: Asker
+}
+
 /** Which models answer. They are looked up when they are asked: at the boot, some are not there yet. */
 export interface ModelsToAsk {
   readonly main: () => Model
@@ -41,11 +46,11 @@ export interface ModelsToAsk {
 /** A model as handlers have it: the model itself, and questions to it. */
 export class AskedModel implements AskableModel {
   readonly #models: ModelsToAsk
-  readonly #asker: Asker
+  readonly #asking: AskedBy
 
-  constructor(models: ModelsToAsk, asker: Asker) {
+  constructor(models: ModelsToAsk, asking: AskedBy) {
     this.#models = models
-    this.#asker = asker
+    this.#asking = asking
   }
 
   get id(): string {
@@ -119,7 +124,7 @@ export class AskedModel implements AskableModel {
       question: Pick<AsideQuestion, 'signal' | 'for' | 'tell' | 'log' | 'settings'>,
     ) => Promise<T>,
   ): Promise<T> {
-    const { for: askedFor, asked, tell, log } = this.#asker
+    const { for: askedFor, asked, tell, log, signal: handlerSignal } = this.#asking.asker
     const { timeoutMs = usualMs, signal: own } = options
     if (!(timeoutMs > 0 && timeoutMs <= mostMs))
       throw new RuntimeError(
@@ -129,7 +134,7 @@ export class AskedModel implements AskableModel {
           hint: `It is a number of milliseconds, at most ${mostMs}.`,
         },
       )
-    const handler = this.#asker.signal?.()
+    const handler = handlerSignal?.()
     const late = new AbortController()
     const signal = AbortSignal.any([
       late.signal,

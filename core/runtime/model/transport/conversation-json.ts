@@ -41,6 +41,7 @@ export class ConversationJson {
       const json = this.#toJson(message)
       if (json) text += `${text && ','}${json}`
     }
+    flatten(text)
     if (known) this.#sent.delete(known.messages.at(-1)!)
     this.#sent.set(last, { messages, contents: messages.map(({ content }) => content), text })
     return system ? `${this.#prompt(system)},${text}` : text
@@ -64,6 +65,14 @@ export class ConversationJson {
     }
     return undefined
   }
+}
+
+/**
+ * Has V8 make one piece of a text that was put together from many. The text begins each later request of its conversation, and
+ * would be put together anew for each of them.
+ */
+function flatten(text: string): void {
+  text.charCodeAt(0)
 }
 
 /** Whether the messages begin with those that were sent, and their contents have not changed since. */

@@ -6,7 +6,8 @@ export class UsageSum {
   readonly #byModel = new Map<string, RunUsage>()
 
   /** Adds what calls of one model cost. */
-  add({ model, calls = 1, ...usage }: RunUsage): void {
+  add(usage: RunUsage): void {
+    const { model, calls = 1 } = usage
     const before = this.#byModel.get(model)
     this.#byModel.set(model, {
       model,

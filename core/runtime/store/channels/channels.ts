@@ -187,8 +187,8 @@ export function localChannels(log: Log): Channels {
 
 /** A channel name stands in SQL as it is, so it is a plain lower-case identifier; a key may follow, which does not. */
 export function checkedChannel(channel: string): string {
-  const isName = /^[a-z][a-z0-9_]{0,62}(\.[\w-]{1,64})?$/.test(channel)
-  if (isName && !channel.includes('__')) return channel
+  // Two underlines in a name would be read as the end of it; a key is free to have them.
+  if (/^(?!\w*__)[a-z][a-z0-9_]{0,62}(\.[\w-]{1,64})?$/.test(channel)) return channel
   throw new TypeError(
     `"${channel}" is not a channel: lower-case letters, digits and _, 63 at most, and perhaps a key.`,
   )

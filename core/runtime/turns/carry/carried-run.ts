@@ -300,6 +300,8 @@ export class CarriedRun implements Run {
   }
 
   #history(characters: number): Promise<Message[]> {
+    // Before its first turn a session has nothing, and whoever begins one waits for the first word.
+    if (this.row.root_turn <= 1) return Promise.resolve([])
     const position = positionOf(this.row.root_turn, 0)
     return readHistory(this.#parts.store, { sessionId: this.sessionId, position }, characters)
   }

@@ -2,9 +2,11 @@ import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Log, RunUsage } from '../../../plugin.ts'
 import type { Notices } from '../../notices/notices.ts'
 import type { Store } from '../../store/store.ts'
+import type { CommitStore } from '../journal/commits.ts'
 import type { RunGates } from '../gates/gates.ts'
 import type { TurnLimits } from '../limits.ts'
-import type { Engine, Run, TurnRequest } from '../run.ts'
+import type { RunRow } from '../journal/store.ts'
+import type { Decision, Engine, Run, TurnRequest } from '../run.ts'
 import type { SpeakerRules } from '../said/speaker.ts'
 import type { OracleFacts } from '../sessions/sessions.ts'
 import type { IntakeRules } from './intake.ts'
@@ -19,7 +21,7 @@ export interface OpeningRuns {
 
 /** What the runs of an app are made of. */
 export interface RunsOptions extends IntakeRules, SpeakerRules {
-  readonly store: Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'now' | 'listen' | 'notify'>
+  readonly store: CommitStore & Pick<Store, 'listen' | 'notify'>
   readonly log: Log
   readonly engine: Engine
   /** What an answer cost whose engine is gone, judged by the words that it said. By default nobody knows. */
@@ -47,6 +49,8 @@ export interface RunsOptions extends IntakeRules, SpeakerRules {
   readonly limits?: TurnLimits
   /** Throws for a request of a plugin that cannot become a turn, before anything of it is recorded. */
   checkRequest?(request: TurnRequest): void
+  /** Throws for a decision that the waiting call cannot be carried out with; the run then waits on. */
+  checkDecision?(run: RunRow, decision: Decision): Promise<void>
   /** What plugins say to the beginning and the end of turns; without it, nothing. */
   readonly gates?: RunGates
   /** Tells users what goes on in their sessions, also users who do not have the session open. */

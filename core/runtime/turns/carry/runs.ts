@@ -17,7 +17,7 @@ import { moveHead } from '../sessions/head.ts'
 import { Sessions } from '../sessions/sessions.ts'
 import { stopRuns } from '../journal/stop.ts'
 import { type RunRow, RunStore } from '../journal/store.ts'
-import { type RunDatabase, withRunTables } from '../journal/tables.ts'
+import type { RunDatabase } from '../journal/tables.ts'
 import { Seats } from '../limits.ts'
 import type { Decision } from '../run.ts'
 import { Speaker } from '../said/speaker.ts'
@@ -69,13 +69,12 @@ export class Runs {
     const { store, log, engine, leaseMs, oracle, roomIdOf, notices, telemetry } = options
     this.#options = options
     this.#seats = options.limits && new Seats(options.limits)
-    const sessions = { db: withRunTables(store.db), dialect: store.kind, now: store.now }
-    this.sessions = new Sessions({ ...sessions, oracle, roomIdOf, notices })
     this.#store = new RunStore({ store, owner: randomUUID(), leaseMs })
+    const { db, dialect, now, commits } = this.#store
+    this.sessions = new Sessions({ db, dialect, now, commits, oracle, roomIdOf, notices })
     this.gates = options.gates ?? new RunGates({ records: [] })
     const at = options.at ?? (() => {})
-    const { gates } = this
-    const own = { store: this.#store, gates, log, at }
+    const own = { store: this.#store, gates: this.gates, log, at }
     const settler = (this.#settler = new Settler({ ...own, notices: endNotices }))
     this.#speaker = new Speaker(
       { store: this.#store, sessions: this.sessions, watchers: this.#watchers, notices },
@@ -111,7 +110,7 @@ export class Runs {
         watchers: this.#watchers,
         replicas,
         seats: this.#seats,
-        gates,
+        gates: this.gates,
         settler,
         telemetry,
         oracleDid: oracle.did,
@@ -194,6 +193,7 @@ export class Runs {
     if (run.status !== 'waiting') throw notWaiting(run)
     const request = await this.#store.requestOf(run)
     if (request === undefined) throw gone(runId)
+    await this.#options.checkDecision?.(run, decision)
     return this.#intake.begin(user, {
       did: user.did,
       sessionId: run.session_id,
@@ -348,8 +348,8 @@ export class Runs {
 
   /** `turns` of a plugin. */
   turnsOf(plugin: string): Turns {
-    const { rights, log, checkRequest } = this.#options
-    const parts = { runs: this, waiting: this.#waiting, store: this.#store }
+    const { rights, log, checkRequest, restoreUser } = this.#options
+    const parts = { runs: this, waiting: this.#waiting, store: this.#store, restoreUser }
     return new PluginTurns({ ...parts, plugin, rights, log, checkRequest })
   }
 

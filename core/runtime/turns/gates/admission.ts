@@ -1,12 +1,12 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { RunAdmission, User } from '../../../plugin.ts'
 import type { RunGates } from './gates.ts'
+import { GateQueries } from './queries.ts'
 import type { Settler } from './settler.ts'
 import type { Beginning } from '../journal/begin.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
-import { sessionOfRequest } from '../waiting/look.ts'
 
 /** What an admission needs. */
 interface AdmissionParts {
@@ -19,9 +19,11 @@ interface AdmissionParts {
 /** The plugins' say in the beginning of a turn: they are asked whether it may begin, and told when it has begun. */
 export class Admission {
   readonly #parts: AdmissionParts
+  readonly #queries: GateQueries
 
   constructor(parts: AdmissionParts) {
     this.#parts = parts
+    this.#queries = new GateQueries(parts.store)
   }
 
   /** Whether plugins must be asked about a turn. They are not asked about an answer to a run that waits. */
@@ -39,11 +41,12 @@ export class Admission {
    * is not asked about again: the plugins let it in then, or are asked when it begins.
    */
   async ask(user: User, beginning: Beginning): Promise<void> {
-    const { gates, store, sessions } = this.#parts
+    const { gates, sessions } = this.#parts
     const { did, sessionId, requestId, waited } = beginning
     if (!gates.areClosing) return
-    if (!waited && (await sessionOfRequest(store, did, requestId)) !== undefined) return
-    await sessions.demand(did, sessionId)
+    const look = await this.#queries.look({ session: sessionId, did, request: requestId })
+    if (!waited && look.isKnown) return
+    if (!look.isOwn) throw sessions.unknown(sessionId)
     await refusable(beginning, () => gates.admit(admissionOf(user, beginning)))
   }
 

@@ -1,8 +1,6 @@
-import { sql } from 'kysely'
 import type { Message, RunEnding, RunTool } from '../../../plugin.ts'
-import type { Root } from './marks.ts'
+import type { GateQueries, Root } from './queries.ts'
 import { isNote, messageOf, spentIn, type StepRow } from '../journal/steps.ts'
-import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
@@ -24,19 +22,12 @@ export type EndingFacts = Omit<RunEnding, 'reply' | 'message'>
  * Gathers what is told of the end of a run, from its rows and from its journal. Undefined when the run is not there.
  */
 export async function endingOf(
-  store: RunStore,
+  queries: GateQueries,
   db: RunDatabase,
   root: Root,
   options: EndingOptions,
 ): Promise<EndingFacts | undefined> {
-  const runs = await db
-    .selectFrom('kernel_runs')
-    .select(['id', 'did', 'status', 'cause', 'created_at'])
-    .select(sql<number>`coalesce(ended_at, ${store.now})`.as('ended_at'))
-    .where('session_id', '=', root.session_id)
-    .where('root_id', '=', root.root_id)
-    .orderBy('turn')
-    .execute()
+  const runs = await queries.runs(db, root)
   const first = runs[0]
   const newest = runs.at(-1)
   if (!first || !newest) return undefined
@@ -44,8 +35,12 @@ export async function endingOf(
   const isOpen = status === 'queued' || status === 'running' || status === 'waiting'
   if (status === 'continued' || (isOpen && !options.isDeleted))
     throw new Error(`Run ${first.id} has not ended: it is ${status}.`)
-  const steps = await store.stepsOf(root, db)
-  const { from = 'user', origin, metadata, shared = false } = await askedOf(db, root.root_id)
+  const rows = await queries.steps(db, root)
+  // Each message is read once, however many want to know something of it.
+  const said = new Map(rows.filter((row) => !isNote(row)).map((row) => [row, messageOf(row)]))
+  const calls = callsIn(said.values())
+  if (calls.size > 0) noteEffects(calls, await queries.effects(db, root))
+  const { from = 'user', origin, metadata, shared = false } = askedOf(first.request)
   const cause = isOpen ? 'deleted' : newest.cause
   return {
     runId: root.root_id,
@@ -57,9 +52,9 @@ export async function endingOf(
     ...(origin !== undefined && { origin }),
     ...(metadata && { metadata }),
     shared,
-    said: hasSaid(steps, options.notices) || (isOpen && (await wasTold(db, newest.id))),
-    usage: spentIn(steps).byModel(),
-    tools: await toolsOf(db, root, steps, options),
+    said: hasSaid(said, options.notices) || (isOpen && (await wasTold(db, newest.id))),
+    usage: spentIn(rows, (row) => said.get(row)).byModel(),
+    tools: toolsOf(calls, options),
     startedAt: new Date(Number(first.created_at)),
     endedAt: new Date(Number(newest.ended_at)),
   }
@@ -128,21 +123,17 @@ export function fromKept(text: string): EndingFacts {
   return { ...facts, startedAt: new Date(facts.startedAt), endedAt: new Date(facts.endedAt) }
 }
 
-async function askedOf(db: RunDatabase, rootId: string): Promise<Partial<TurnRequest>> {
-  const row = await db
-    .selectFrom('kernel_run_requests')
-    .select('request')
-    .where('run_id', '=', rootId)
-    .executeTakeFirst()
-  return row ? JSON.parse(row.request) : {}
-}
+const askedOf = (request: string | null): Partial<TurnRequest> =>
+  request === null ? {} : JSON.parse(request)
 
-const hasSaid = (steps: readonly StepRow[], notices: readonly string[]): boolean =>
-  steps.some((row) => {
-    if (row.kind !== 'assistant') return false
-    const { content } = messageOf(row)
-    return content !== '' && !notices.includes(content)
-  })
+/** Messages by the rows that they stand in. */
+type Said = ReadonlyMap<StepRow, ReturnType<typeof messageOf>>
+
+const hasSaid = (said: Said, notices: readonly string[]): boolean =>
+  [...said].some(
+    ([{ kind }, { content }]) =>
+      kind === 'assistant' && content !== '' && !notices.includes(content),
+  )
 
 /** Whether readers were sent words that stand in no step yet. */
 async function wasTold(db: RunDatabase, runId: string): Promise<boolean> {
@@ -156,39 +147,30 @@ async function wasTold(db: RunDatabase, runId: string): Promise<boolean> {
   return row !== undefined
 }
 
-/**
- * The calls of the run and of its sub-agents. A write counts as begun from the mark that was set before it; any other call
- * counts by its result. A call without a result was cut off.
- */
-async function toolsOf(
-  db: RunDatabase,
-  { session_id, root_id }: Root,
-  steps: readonly StepRow[],
-  { pluginOf }: EndingOptions,
-): Promise<RunTool[]> {
-  const calls = new Map<string, { name: string; outcome: RunTool['outcome'] }>()
-  for (const row of steps) if (!isNote(row)) noteCalls(calls, messageOf(row))
-  if (calls.size === 0) return []
-  const effects = await db
-    .selectFrom('kernel_effects')
-    .select(['tool_call_id', 'state', 'failed'])
-    .where('session_id', '=', session_id)
-    .where('root_id', '=', root_id)
-    .execute()
+type Calls = Map<string, { readonly name: string; outcome: RunTool['outcome'] }>
+
+/** The calls of the run and of its sub-agents, by their results. A call without a result was cut off. */
+function callsIn(messages: Iterable<Message>): Calls {
+  const calls: Calls = new Map()
+  for (const message of messages) noteCalls(calls, message)
+  return calls
+}
+
+/** A write counts as begun from the mark that was set before it. */
+function noteEffects(calls: Calls, effects: Awaited<ReturnType<GateQueries['effects']>>): void {
   for (const { tool_call_id, state, failed } of effects) {
     const call = calls.get(tool_call_id)
     if (call) call.outcome = state === 'started' ? 'unknown' : failed === 1 ? 'failed' : 'done'
   }
-  return [...calls.values()].map(({ name, outcome }) => {
+}
+
+const toolsOf = (calls: Calls, { pluginOf }: EndingOptions): RunTool[] =>
+  [...calls.values()].map(({ name, outcome }) => {
     const plugin = pluginOf(name)
     return { name, ...(plugin !== undefined && { plugin }), outcome }
   })
-}
 
-function noteCalls(
-  calls: Map<string, { name: string; outcome: RunTool['outcome'] }>,
-  message: Message,
-): void {
+function noteCalls(calls: Calls, message: Message): void {
   if (message.role === 'assistant')
     for (const { id, name } of message.toolCalls ?? []) calls.set(id, { name, outcome: 'unknown' })
   else if (message.role === 'tool') {

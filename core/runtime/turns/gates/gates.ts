@@ -186,12 +186,12 @@ function contextOf(
   const { base } = record
   if (base === undefined) throw new RuntimeError('UNAVAILABLE', 'The plugin is not set up.')
   const { signal, requestId, trx } = own
-  const asked = record.modelsWithin?.({ signal: () => signal })
-  const ctx = { ...base, ...asked, signal, requestId, audit: () => undefined }
-  if (trx === undefined) return ctx
+  const common = { signal, requestId, audit: () => undefined }
+  if (trx === undefined)
+    return { ...base, ...record.modelsWithin?.({ signal: () => signal }), ...common }
   // The plugin has types for its own tables, so the transaction is handed over without those of the kernel.
   const db: Parameters<Save>[0] = trx
-  return { ...ctx, ...inTransaction, db, jobs: base.jobs.within(trx) }
+  return { ...base, ...inTransaction, ...common, db, jobs: base.jobs.within(trx) }
 }
 
 const late = (what: string, ms: number) =>

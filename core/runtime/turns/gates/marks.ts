@@ -1,94 +1,11 @@
-import { type Selectable, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
-import type { UnsettledTable } from '../unsettled.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
+import { longestWaitMs, type Mark } from './queries.ts'
 
-/** A mark says that a consumer has yet to hear of the end of a run: its row, without the times. */
-export type Mark = Pick<
-  Selectable<UnsettledTable>,
-  'session_id' | 'root_id' | 'consumer' | 'tries' | 'facts'
->
-
-/** The first run of a chain. */
-export type Root = Pick<UnsettledTable, 'session_id' | 'root_id'>
-
-/** The longest wait before a consumer that failed is called again. */
-const longestWaitMs = 60_000
 /** How long the row of a consumer that the app does not have any more is kept: it may come back. */
 const orphanMs = 30 * 24 * 3_600_000
-
-/** Notes in the transaction that records a run who has to hear of its end. */
-export async function markUnsettled(
-  store: RunStore,
-  db: RunDatabase,
-  { session_id, root_id }: Root,
-  consumers: readonly string[],
-): Promise<void> {
-  if (consumers.length === 0) return
-  await db
-    .insertInto('kernel_unsettled')
-    .values(
-      consumers.map((consumer) => ({
-        session_id,
-        root_id,
-        consumer,
-        created_at: store.now,
-      })),
-    )
-    .execute()
-}
-
-/** The marks of runs that have ended, for those of the consumers that are to hear now. */
-export function dueMarks(
-  store: RunStore,
-  consumers: readonly string[],
-  limit: number,
-): Promise<Mark[]> {
-  const { now } = store
-  return (
-    store.db
-      .selectFrom('kernel_unsettled')
-      .select(['session_id', 'root_id', 'consumer', 'tries', 'facts'])
-      .where('consumer', 'in', consumers)
-      // A time further ahead than any wait was written before the clock was turned back.
-      .where(sql<boolean>`(due_at <= ${now} or due_at > ${now} + ${sql.lit(longestWaitMs)})`)
-      .where(
-        sql<boolean>`(facts is not null or not exists (select 1 from kernel_runs as run
-        where run.session_id = kernel_unsettled.session_id
-        and run.root_id = kernel_unsettled.root_id
-        and run.status in ('queued', 'running', 'waiting')))`,
-      )
-      .orderBy('due_at')
-      .orderBy('created_at')
-      .limit(limit)
-      .execute()
-  )
-}
-
-/** Deletes a row; false when another process has done so, or is about to. */
-export async function takeMark(
-  store: RunStore,
-  db: RunDatabase,
-  { session_id, root_id, consumer }: Mark,
-): Promise<boolean> {
-  const named = { session_id, root_id, consumer }
-  if (store.dialect === 'postgres') {
-    const free = await db
-      .selectFrom('kernel_unsettled')
-      .select('root_id')
-      .where((eb) => eb.and(named))
-      .forUpdate()
-      .skipLocked()
-      .executeTakeFirst()
-    if (!free) return false
-  }
-  const { numDeletedRows } = await db
-    .deleteFrom('kernel_unsettled')
-    .where((eb) => eb.and(named))
-    .executeTakeFirst()
-  return numDeletedRows > 0n
-}
 
 /** Has a consumer that failed called again later: after a second, then two, at most a minute. Resolves to that time. */
 export async function putOff(

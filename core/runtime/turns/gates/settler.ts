@@ -1,16 +1,6 @@
 import type { Log, RunEnding } from '../../../plugin.ts'
-import {
-  dueMarks,
-  forgetOrphans,
-  keepFacts,
-  type Mark,
-  marksOfSession,
-  markUnsettled,
-  putOff,
-  type Root,
-  takeMark,
-  turnsWaitingIn,
-} from './marks.ts'
+import { forgetOrphans, keepFacts, marksOfSession, putOff, turnsWaitingIn } from './marks.ts'
+import { GateQueries, type Mark, type Root } from './queries.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
@@ -53,6 +43,7 @@ export interface SettlerOptions extends Pick<EndingOptions, 'notices'> {
  */
 export class Settler {
   readonly #options: SettlerOptions
+  readonly #queries: GateQueries
   #timer: NodeJS.Timeout | undefined
   #sweeping: Promise<void> | undefined
   #again = false
@@ -61,6 +52,7 @@ export class Settler {
 
   constructor(options: SettlerOptions) {
     this.#options = options
+    this.#queries = new GateQueries(options.store)
   }
 
   /** Begins to look for ends of which consumers have yet to hear: from before a restart, and of processes that died. */
@@ -80,8 +72,7 @@ export class Settler {
 
   /** Notes in the transaction that records a run who has to hear of its end. */
   async expect(trx: RunDatabase, root: Root, request: TurnRequest): Promise<void> {
-    const { store, gates } = this.#options
-    await markUnsettled(store, trx, root, gates.consumersOf(request))
+    await this.#queries.mark(trx, root, this.#options.gates.consumersOf(request))
   }
 
   /** Notes who has to hear that a waiting turn never begins, in the transaction by which a stop takes it out of the queue. */
@@ -131,13 +122,13 @@ export class Settler {
   }
 
   async #sweepAll(): Promise<void> {
-    const { store, gates, log } = this.#options
+    const { gates, log } = this.#options
     try {
       while (this.#again && !this.#closed) {
         this.#again = false
         const consumers = gates.listening
         if (consumers.length === 0) return
-        const marks = await dueMarks(store, consumers, batch.size)
+        const marks = await this.#queries.due(consumers, batch.size)
         for (let i = 0; i < marks.length && !this.#closed; i += batch.atOnce)
           await Promise.all(marks.slice(i, i + batch.atOnce).map((mark) => this.#settle(mark)))
         if (marks.length === batch.size) this.#again = true
@@ -153,10 +144,10 @@ export class Settler {
     try {
       at('before the end is settled', runId)
       await store.db.transaction().execute(async (trx) => {
-        if (!(await takeMark(store, trx, mark))) return
+        if (!(await this.#queries.take(trx, mark))) return
         const facts =
           mark.facts === null
-            ? await endingOf(store, trx, mark, this.#asTold())
+            ? await endingOf(this.#queries, trx, mark, this.#asTold())
             : fromKept(mark.facts)
         if (facts) await this.#tell(trx, mark, facts)
         at('while the end is settled', runId)
@@ -200,7 +191,7 @@ export class Settler {
     for (const [i, mark] of marks.entries()) {
       const { root_id, consumer } = mark
       if (!known.has(root_id))
-        known.set(root_id, await endingOf(store, trx, mark, this.#asTold(true)))
+        known.set(root_id, await endingOf(this.#queries, trx, mark, this.#asTold(true)))
       const facts = known.get(root_id)
       const isToldNow = i < mostAtDeletion && listening.has(consumer) && !failing.has(consumer)
       if (facts && !isToldNow) {

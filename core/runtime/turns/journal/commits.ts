@@ -14,7 +14,7 @@ interface Waiting {
 }
 
 /** The part of the store that commits need. */
-export type CommitStore = Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'now'>
+export type CommitStore = Pick<Store, 'db' | 'unsynced' | 'synced' | 'kind' | 'now' | 'direct'>
 
 /**
  * Commits changes. SQLite syncs the disk at every commit and takes one writer at a time, so all
@@ -59,7 +59,7 @@ export class Commits {
     const group = this.#waiting
     this.#waiting = []
     try {
-      const results = await this.#unsynced.transaction().execute(async (trx) => {
+      const results = await this.#transaction(async (trx) => {
         const values: unknown[] = []
         for (const { change } of group) values.push(await change(trx))
         return values
@@ -76,10 +76,22 @@ export class Commits {
 
   async #commitAlone(waiting: Waiting): Promise<void> {
     const { change, settle } = waiting
-    await this.#unsynced
-      .transaction()
-      .execute(change)
-      .then((result) => this.#settle(waiting, result), settle.reject)
+    await this.#transaction(change).then((result) => this.#settle(waiting, result), settle.reject)
+  }
+
+  /** Within it, compiled statements go straight to the connection; what Kysely builds itself goes its own way. */
+  #transaction<T>(change: Change<T>): Promise<T> {
+    const { direct } = this.#store
+    if (!direct) return this.#unsynced.transaction().execute(change)
+    return this.#unsynced.transaction().execute(async (trx) => {
+      trx.executeQuery = direct
+      try {
+        return await change(trx)
+      } finally {
+        // Whoever uses the transaction after its end is refused, as Kysely does it.
+        Reflect.deleteProperty(trx, 'executeQuery')
+      }
+    })
   }
 
   /** Settles a change, a synced one when the disk has it: the next group may be written while the disk still works. */

@@ -14,7 +14,7 @@ export async function pruneCheckpoints(
   retentionHours: number,
   forget: (sessionId: string, checkpoint: string) => Promise<void>,
 ): Promise<void> {
-  await new Pace().through(async (most) => {
+  await new Pace(store.dialect).through(async (most) => {
     const runs = await store.db
       .selectFrom('kernel_runs')
       .select(['id', 'session_id', 'checkpoint'])
@@ -49,11 +49,11 @@ export async function pruneCheckpoints(
  * transcript stays, and so does the run's own row, by which a late reader learns that it is gone.
  */
 export async function purgeRuns(store: RunStore, retentionHours: number): Promise<number> {
-  const purged = await new Pace().through((most) =>
+  const purged = await new Pace(store.dialect).through((most) =>
     store.commits.atomic(async (db) => {
       const runs = await db
         .selectFrom('kernel_runs')
-        .select(['id', 'session_id', 'root_id'])
+        .select('id')
         .where(sql<boolean>`purged = 0`)
         .where('status', 'not in', ['queued', 'running', 'waiting'])
         .where('ended_at', '<', sql<number>`${store.now} - ${Math.round(retentionHours * hourMs)}`)
@@ -78,15 +78,13 @@ export async function purgeRuns(store: RunStore, retentionHours: number): Promis
         await db.deleteFrom('kernel_run_requests').where('run_id', 'in', ids).execute()
         await db.deleteFrom('kernel_client_answers').where('run_id', 'in', ids).execute()
         await db.deleteFrom('kernel_quarantine').where('run_id', 'in', ids).execute()
+        for (const table of ['kernel_effects', 'kernel_results'])
+          await sql`delete from ${sql.table(table)} where (session_id, root_id) in
+            (select session_id, root_id from kernel_runs where id in (${sql.join(ids)}))`.execute(
+            db,
+          )
         await db.updateTable('kernel_runs').set({ purged: 1 }).where('id', 'in', ids).execute()
       }
-      for (const { session_id, root_id } of runs)
-        for (const table of ['kernel_effects', 'kernel_results'] as const)
-          await db
-            .deleteFrom(table)
-            .where('session_id', '=', session_id)
-            .where('root_id', '=', root_id)
-            .execute()
       return runs.length
     }),
   )

@@ -59,7 +59,7 @@ type Kept = Told & { readonly timing?: StepTiming }
 
 /** A message with how long it took, where somebody measured that. */
 function kept(message: Message, timings: JournalEntry['timings'], by: string | undefined): Kept {
-  const timing = timings && 'id' in message ? timings[message.id] : undefined
+  const timing = timings && 'id' in message ? timings.get(message.id) : undefined
   return timing ? { ...message, timing: { ...timing, by } } : message
 }
 
@@ -99,13 +99,18 @@ export function toEntries(rows: readonly StepRow[]): JournalEntry[] {
   })
 }
 
-/** What the calls of models cost that the rows tell of. */
-export function spentIn(rows: readonly StepRow[]): UsageSum {
+/** What the calls of models cost that the rows tell of. `read` gives the messages of those who have read them before. */
+export function spentIn(
+  rows: readonly StepRow[],
+  read: (row: StepRow) => Told | undefined = messageOf,
+): UsageSum {
   const sum = new UsageSum()
   for (const row of rows) {
     if (isNote(row)) addSpent(sum, noteOf(row))
-    else if (row.kind === 'assistant' || row.kind === 'inner')
-      addSpent(sum, { messages: [messageOf(row)] })
+    else if (row.kind === 'assistant' || row.kind === 'inner') {
+      const message = read(row)
+      if (message) addSpent(sum, { messages: [message] })
+    }
   }
   return sum
 }

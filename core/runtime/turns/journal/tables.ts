@@ -1,6 +1,7 @@
 import { sql, type Generated, type Kysely } from 'kysely'
 import type { Database, Migration, RunCause } from '../../../plugin.ts'
 import { saidMigrations, type SaidTables } from '../said-tables.ts'
+import { type BranchColumns, branchesMigration } from '../branch-tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
 import { runFormsMigration } from '../stored-version.ts'
 import { settlingMigration, type UnsettledTable } from '../unsettled.ts'
@@ -13,7 +14,7 @@ export type RunStatus =
 export type Stop = 'aborted' | 'superseded'
 
 /** A conversation. */
-export interface SessionsTable {
+export interface SessionsTable extends BranchColumns {
   id: string
   did: string
   title: string | null
@@ -392,4 +393,5 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
   '009-shared-sessions': saidMigrations.shared,
   '010-redactions': saidMigrations.redactions,
   '011-stored-forms': runFormsMigration,
+  '012-branches': branchesMigration,
 }

@@ -39,11 +39,12 @@ export const channelOfRun = (runId: string): string => channelOf('kernel_run', r
 /** How many runs one statement writes at most. */
 export const runsPerWrite = 200
 
+type Writes = readonly RunWrite[]
 type Write = (
   db: RunDatabase,
   owner: string,
   leaseMs: number,
-  writes: readonly RunWrite[],
+  writes: Writes,
 ) => Promise<Set<string>>
 
 /**
@@ -122,12 +123,7 @@ function sqliteWriter(now: string): Write {
   // SQLite writes the indexes of every column that an update names, whether its value is another one or not.
   const going = update(progress(leaseNow, '?'))
   const ending = update(`${progress(leaseNow, '?')}, ${end(now)}`)
-  const insertEvents = `insert into kernel_run_events (run_id, first_seq, last_seq, body)
-    select ${columns(eventColumns)} from json_each(?)`
-  const insertSteps = `insert into kernel_steps
-      (session_id, position, run_id, root_id, step, kind, body, created_at)
-    select ${columns(stepColumns)}, ${now} from json_each(?)`
-  return async (db, owner, leaseMs, writes) => {
+  const listed = async (db: RunDatabase, owner: string, leaseMs: number, writes: Writes) => {
     const held = new Set<string>()
     for (const [sql, isMeant] of [
       [going, ({ end }: RunWrite) => !end],
@@ -140,12 +136,92 @@ function sqliteWriter(now: string): Write {
       )
       for (const { id } of rows) held.add(id)
     }
-    const ours = writes.filter(({ id }) => held.has(id))
-    const events = eventsOf(ours)
-    const steps = stepsOf(ours)
-    if (events !== '[]') await db.executeQuery(CompiledQuery.raw(insertEvents, [events]))
-    if (steps !== '[]') await db.executeQuery(CompiledQuery.raw(insertSteps, [steps]))
     return held
+  }
+  const one = singleWriter(now, leaseNow)
+  const insertEvents = rowsWriter(
+    'insert into kernel_run_events (run_id, first_seq, last_seq, body)',
+    '?, ?, ?, ?',
+    `${columns(eventColumns)}`,
+  )
+  const insertSteps = rowsWriter(
+    `insert into kernel_steps
+      (session_id, position, run_id, root_id, step, kind, body, created_at)`,
+    `?, ?, ?, ?, ?, ?, ?, ${now}`,
+    `${columns(stepColumns)}, ${now}`,
+  )
+  return async (db, owner, leaseMs, writes) => {
+    let held = new Set<string>()
+    if (writes.length > mostSingly) held = await listed(db, owner, leaseMs, writes)
+    else for (const each of writes) if (await one(db, owner, leaseMs, each)) held.add(each.id)
+    const ours = writes.filter(({ id }) => held.has(id))
+    const events = ours.flatMap(({ id, batches }) => batches.map((batch) => ({ id, ...batch })))
+    await insertEvents(
+      db,
+      events.map(({ id, first_seq, last_seq, body }) => [id, first_seq, last_seq, body]),
+      () => eventsOf(ours),
+    )
+    const steps = ours.flatMap(({ steps }) => steps)
+    await insertSteps(
+      db,
+      steps.map((row) => [
+        ...[row.session_id, row.position, row.run_id, row.root_id],
+        ...[row.step, row.kind, row.body],
+      ]),
+      () => stepsOf(ours),
+    )
+    return held
+  }
+}
+
+/** Up to so many rows are written with plain values, in one statement; more of them as a list. */
+const mostPlainRows = 16
+
+/** Makes the function that inserts rows on SQLite. Of JSON, SQLite reads the text of a row again for each of its columns. */
+function rowsWriter(insert: string, values: string, listed: string) {
+  const plain: string[] = []
+  const list = `${insert} select ${listed} from json_each(?)`
+  return async (db: RunDatabase, rows: readonly (readonly unknown[])[], json: () => string) => {
+    const { length } = rows
+    if (length === 0) return
+    const isPlain = length <= mostPlainRows
+    if (isPlain) plain[length] ??= `${insert} values ${Array(length).fill(`(${values})`).join()}`
+    const sql = (isPlain && plain[length]) || list
+    await db.executeQuery(CompiledQuery.raw(sql, sql === list ? [json()] : rows.flat()))
+  }
+}
+
+/** Up to so many runs are written one by one: a statement with plain values costs less than half of one with a list. */
+const mostSingly = 4
+
+/** Makes the function that writes the row of one run on SQLite: the same as the list does. False where the fence refuses it. */
+function singleWriter(now: string, leaseNow: string) {
+  const update = (more: string, fence: string) => `update kernel_runs
+    set last_seq = ?, version = ?, lease_until = ${leaseNow} + ?, steps = steps + ?${more}
+    where id = ? and epoch = ? and version = ? and owner = ?${fence} returning id`
+  const kept = ', kept_seq = ?, kept_length = ?, attempts = 0, deaths = 0, on_trial = 0'
+  const end = `, checkpoint = coalesce(?, checkpoint), owner = null, ended_at = ${now}, status = ?, cause = ?`
+  const statements = {
+    going: update('', ''),
+    kept: update(kept, ''),
+    ending: update(end, ''),
+    'kept ending': update(kept + end, ''),
+    waiting: update(end, ' and stop is null'),
+    'kept waiting': update(kept + end, ' and stop is null'),
+  }
+  return async (db: RunDatabase, owner: string, leaseMs: number, write: RunWrite) => {
+    const { id, epoch, version, lastSeq, kept, steps, end } = write
+    const kind = !end ? undefined : end.status === 'waiting' ? 'waiting' : 'ending'
+    const statement = kept ? (kind ? (`kept ${kind}` as const) : 'kept') : (kind ?? 'going')
+    const { rows } = await db.executeQuery(
+      CompiledQuery.raw(statements[statement], [
+        ...[lastSeq, version, leaseMs, steps.length],
+        ...(kept ? [kept.seq, kept.length] : []),
+        ...(end ? [end.checkpoint ?? null, end.status, end.cause ?? null] : []),
+        ...[id, epoch, version - 1, owner],
+      ]),
+    )
+    return rows.length > 0
   }
 }
 

@@ -60,3 +60,15 @@ export function notWaiting({ id, status }: Pick<RunRow, 'id' | 'status'>): Runti
         : `it is ${status}`
   return new RuntimeError('CONFLICT', `Run "${id}" does not wait for an answer: ${why}.`)
 }
+
+/** The error for a session that others are to read and that stands in no room. */
+export const sharedWithoutRoom = () =>
+  new RuntimeError('INPUT_INVALID', 'A session without a room cannot be shared.', {
+    hint: 'Name the room in which others read along.',
+  })
+
+/** The error for a session whose readers are not those that are wished for. */
+export const otherReaders = (id: string) =>
+  new RuntimeError('CONFLICT', `Session "${id}" was begun for other readers.`, {
+    hint: 'A session is shared, or is not, for as long as it is there: name another session.',
+  })

@@ -6,9 +6,13 @@ import { roomIdIn, roomOfPlugin } from '../../base/room-name.ts'
 import { forgetFilesOf } from '../../files/files.ts'
 import type { Notices } from '../../notices/notices.ts'
 import { readTitle } from '../titles.ts'
+import type { Commits } from '../journal/commits.ts'
+import { otherReaders, sharedWithoutRoom } from './refusals.ts'
+import { cursorOf, type ListWish, placeOf, wished } from './page.ts'
 import { slices } from '../journal/store.ts'
 import type { Dialect, RunDatabase, SessionsTable } from '../journal/tables.ts'
 import { takeSession } from '../journal/take-session.ts'
+import { insertNewSession, ownSession } from './queries.ts'
 
 /** What every session tells clients of the oracle. */
 export interface OracleFacts {
@@ -29,9 +33,16 @@ export interface SessionView {
   readonly roomId?: string
   /** The id of the model that the user chose last in it; without one the default answers. */
   readonly model?: string
+  /** Whether its user keeps it above all others, or has put it away. */
+  readonly pinned?: boolean
+  readonly archived?: boolean
+  /** Where it branched off from another session. */
+  readonly forkedFrom?: Readonly<Record<string, unknown>>
   /** How many notices of the session its user has not seen; in a list. */
   readonly unread?: number
 }
+
+type SessionRow = Selectable<SessionsTable>
 
 /** The session that a plugin wants; without an id the newest one of the room, else of the plugin. */
 export interface SessionWish {
@@ -55,6 +66,8 @@ export interface SessionsOptions {
   readonly dialect: Dialect
   /** The time by the database's clock. */
   readonly now: RawBuilder<number>
+  /** Commits new sessions: many that are made at once share a commit where that costs the most. */
+  readonly commits: Commits
   readonly oracle: OracleFacts
   /** The room of a session, where it has one outside of this runtime. */
   roomIdOf?(did: string): Promise<string | undefined>
@@ -65,19 +78,21 @@ export interface SessionsOptions {
 /** The conversations of the users. For a caller, the conversations of other users do not exist. */
 export class Sessions {
   readonly #options: SessionsOptions
+  readonly #insertNew: ReturnType<typeof insertNewSession>
+  readonly #own: ReturnType<typeof ownSession>
 
   constructor(options: SessionsOptions) {
     this.#options = options
+    this.#insertNew = insertNewSession(options)
+    this.#own = ownSession(options)
   }
 
   /** Begins a conversation, which is a plugin's where a plugin begins it. */
   async create(did: string, plugin: string | null = null): Promise<SessionView> {
-    const { db, now } = this.#options
-    const row = await db
-      .insertInto('kernel_sessions')
-      .values({ id: randomUUID(), did, created_at: now, updated_at: now, turns: 0, plugin })
-      .returningAll()
-      .executeTakeFirstOrThrow()
+    const made = { id: randomUUID(), did, plugin }
+    const { rows } = await this.#options.commits.single((on) => this.#insertNew(made, on))
+    const [row] = rows
+    if (!row) throw new Error('The database did not return the session that it inserted.')
     this.tellMade(did, row.id)
     return this.#view(row, await this.#roomIdFor(did, [row]))
   }
@@ -180,17 +195,25 @@ export class Sessions {
     return all.select(['room', 'model']).where('id', '=', sessionId).executeTakeFirst()
   }
 
-  /** A page of the user's sessions, the newest first. `total` counts all of them. */
-  async list(did: string, limit: number, offset: number) {
-    const { db } = this.#options
-    const mine = db.selectFrom('kernel_sessions').where('did', '=', did)
-    const rows = await mine
+  /** A page of the user's sessions, pinned ones and the newest first. `total` counts all of them. */
+  async list(did: string, wish: ListWish) {
+    const place = placeOf(wish)
+    const mine = wished(this.#options.db.selectFrom('kernel_sessions').where('did', '=', did), wish)
+    const here =
+      place === undefined
+        ? mine
+        : mine.where(sql<boolean>`(
+      pinned < ${place.pinned} or (pinned = ${place.pinned} and (updated_at < ${place.updated}
+        or (updated_at = ${place.updated} and id > ${place.id}))))`)
+    const found = await here
       .selectAll()
+      .orderBy('pinned', 'desc')
       .orderBy('updated_at', 'desc')
       .orderBy('id')
-      .limit(limit)
-      .offset(offset)
+      .limit(wish.limit + 1)
+      .offset(wish.offset ?? 0)
       .execute()
+    const rows = found.slice(0, wish.limit)
     const { total } = await mine
       .select((eb) => eb.fn.countAll<number>().as('total'))
       .executeTakeFirstOrThrow()
@@ -201,7 +224,16 @@ export class Sessions {
       ...this.#view(row, roomId),
       unread: unread?.get(row.id) ?? 0,
     }))
-    return { sessions, total }
+    const nextCursor = cursorOf(wish, found.length > rows.length ? rows.at(-1) : undefined)
+    return { sessions, total, nextCursor }
+  }
+
+  /** One session of the caller's. */
+  async view(did: string, sessionId: string): Promise<SessionView> {
+    const mine = this.#options.db.selectFrom('kernel_sessions').selectAll().where('did', '=', did)
+    const row = await mine.where('id', '=', sessionId).executeTakeFirst()
+    if (!row) throw this.unknown(sessionId)
+    return this.#view(row, await this.#roomIdFor(did, [row]))
   }
 
   /** Throws NOT_FOUND for a session that is not the caller's. */
@@ -218,13 +250,7 @@ export class Sessions {
 
   /** Whether the session is the caller's. */
   async isOwn(did: string, sessionId: string): Promise<boolean> {
-    const row = await this.#options.db
-      .selectFrom('kernel_sessions')
-      .select('id')
-      .where('id', '=', sessionId)
-      .where('did', '=', did)
-      .executeTakeFirst()
-    return row !== undefined
+    return (await this.#own({ did, id: sessionId })).rows.length > 0
   }
 
   /** Whether somebody said something in the session after the step at `position`, other than in the runs of `besides`. */
@@ -309,9 +335,9 @@ export class Sessions {
     })
   }
 
-  /** Tells the user's pages that there is a new session. */
-  tellMade(did: string, sessionId: string): void {
-    this.#options.notices?.tell(did, 'session', { sessionId, change: 'made' })
+  /** Tells the user's pages of a session that is new, or has another title or place. */
+  tellMade(did: string, sessionId: string, change: 'made' | 'renamed' = 'made'): void {
+    this.#options.notices?.tell(did, 'session', { sessionId, change })
   }
 
   /** The room id of the sessions that have no room of their own; asked for where there is one of them. */
@@ -320,7 +346,7 @@ export class Sessions {
   }
 
   #view(
-    { id, title, created_at, updated_at, room, model }: SessionRow,
+    { id, title, created_at, updated_at, room, model, pinned, archived, forked_from }: SessionRow,
     roomId: string | undefined,
   ): SessionView {
     const { oracle } = this.#options
@@ -334,21 +360,12 @@ export class Sessions {
       oracleEntityDid: oracle.entityDid,
       model: model ?? undefined,
       roomId: room === null ? roomId : roomIdIn(room),
+      pinned: pinned === 1 || undefined,
+      archived: archived === 1 || undefined,
+      forkedFrom: forked_from === null ? undefined : JSON.parse(forked_from),
     }
   }
 }
-
-const sharedWithoutRoom = () =>
-  new RuntimeError('INPUT_INVALID', 'A session without a room cannot be shared.', {
-    hint: 'Name the room in which others read along.',
-  })
-
-const otherReaders = (id: string) =>
-  new RuntimeError('CONFLICT', `Session "${id}" was begun for other readers.`, {
-    hint: 'A session is shared, or is not, for as long as it is there: name another session.',
-  })
-
-type SessionRow = Selectable<SessionsTable>
 
 /** The id of the user's newest session of a room, else of a plugin. */
 async function newestOf(

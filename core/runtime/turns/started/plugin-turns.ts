@@ -36,6 +36,8 @@ export interface PluginTurnsParts extends PluginTurnParts {
   readonly waiting: WaitingTurns
   readonly store: RunStore
   readonly rights?: Rights
+  /** The user of a DID, with the delegation that the user has stored. */
+  restoreUser?(did: string): User | Promise<User>
   checkRequest?(request: TurnRequest): void
 }
 
@@ -96,21 +98,28 @@ export class PluginTurns implements Turns {
   }
 
   async #begin(turn: NewTurn): Promise<TakenTurn> {
-    const { runs, plugin, rights, checkRequest } = this.#parts
+    const { runs, plugin, checkRequest } = this.#parts
     await undefined // also what is refused at once is a rejection
     const read = readNewTurn(plugin, turn)
     checkRequest?.(read.request)
-    const user = asUser(read.user, rights)
+    const user = await this.#userOf(read)
     await runs.mayTalk(user) // before a session is made
     return { ...this.#takenAs(await this.#submit(user, read), user), signal: read.signal }
   }
 
   async #goOn(answer: TurnAnswer): Promise<TakenTurn> {
-    const { runs, plugin, rights } = this.#parts
+    const { runs, plugin } = this.#parts
     await undefined
-    const { user: named, runId, decision } = readAnswer(plugin, answer)
-    const user = asUser(named, rights)
+    const { runId, decision, ...who } = readAnswer(plugin, answer)
+    const user = await this.#userOf(who)
     return this.#takenAs(await runs.resume(user, runId, decision), user)
+  }
+
+  /** Who speaks. A plugin that has proof of it may have the turn act under what this user has stored. */
+  async #userOf({ user, delegation }: Pick<ReadTurn, 'user' | 'delegation'>): Promise<User> {
+    const { rights, restoreUser } = this.#parts
+    const stored = delegation === 'stored' && !('can' in user)
+    return (stored ? await restoreUser?.(user.did) : undefined) ?? asUser(user, rights)
   }
 
   async #submit(user: User, read: ReadTurn): Promise<BegunRun | QueuedTurn> {

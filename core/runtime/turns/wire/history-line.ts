@@ -7,6 +7,8 @@ export interface HistoryCall {
   readonly name: string
   readonly args: unknown
   status: 'isRunning' | 'done' | 'error'
+  /** It is not carried out before a person has answered. */
+  waits?: true
   output?: string
   /** The pictures, sounds and files of the result. */
   parts?: readonly EventPart[]

@@ -99,11 +99,54 @@ const count = (most: number, usual: number) =>
 export const historyInput = z.object({ sessionId, origin })
 /** A session. */
 export const idInput = z.object({ id: sessionId })
+const flag = z
+  .enum(['true', 'false'], 'expected true or false')
+  .transform((text) => text === 'true')
 /** A page of the caller's sessions. */
 export const sessionListInput = z.object({
   limit: count(100, 20),
   offset: z.coerce.number().int().min(0).default(0),
+  cursor: z.string().min(1).max(500).optional(),
+  archived: flag.optional(),
+  branches: z.literal('newest', 'expected "newest"').optional(),
 })
+const messageId = z.string().min(1).max(200)
+const stepNumber = z.number().int().min(0)
+/** Where a conversation is to branch off: at one place. */
+export const forkInput = z
+  .object({
+    id: sessionId,
+    before: messageId.optional(),
+    after: messageId.optional(),
+    run: runId.optional(),
+    step: stepNumber.optional(),
+    title: z.string().min(1).max(200).optional(),
+    branch: z.boolean('expected true or false').optional(),
+  })
+  .superRefine(({ before, after, run, step }, ctx) => {
+    const places = [before, after, run ?? step].filter((place) => place !== undefined)
+    const isHalf = (run === undefined) !== (step === undefined)
+    if (places.length === 1 && !isHalf) return
+    const message = 'expected one place: "before" or "after" a message, or "run" with its "step"'
+    ctx.addIssue({ code: 'custom', path: [], message })
+  })
+/** What a user says of a conversation. */
+export const sessionChangeInput = z.object({
+  id: sessionId,
+  title: z.string().max(2_000).nullable().optional(),
+  pinned: z.boolean('expected true or false').optional(),
+  archived: z.boolean('expected true or false').optional(),
+})
+/** The step of a run at which a session's state is read; without one, as it is now. */
+export const stateInput = z
+  .object({
+    id: sessionId,
+    run: runId.optional(),
+    step: z.coerce.number().int().min(0).optional(),
+  })
+  .refine(({ run, step }) => (run === undefined) === (step === undefined), {
+    message: 'expected "run" with its "step"',
+  })
 /** A page of a conversation. */
 export const pageInput = z.object({
   id: sessionId,

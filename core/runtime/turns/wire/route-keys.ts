@@ -6,6 +6,10 @@ export const turnRouteKeys = [
   'GET /sessions',
   'DELETE /sessions/:id',
   'POST /sessions/:id/capabilities',
+  'PATCH /sessions/:id',
+  'POST /sessions/:id/fork',
+  'GET /sessions/:id/branches',
+  'GET /sessions/:id/state',
   'GET /sessions/:id/messages',
   'GET /sessions/:id/run',
   'GET /sessions/:id/runs',
@@ -21,7 +25,10 @@ export const turnRouteKeys = [
 ] as const
 
 /** Routes of users that the operator may call too. */
-export const operatorsTooKeys: readonly string[] = ['GET /runs/:runId/trace']
+export const operatorsTooKeys: readonly string[] = [
+  'GET /runs/:runId/trace',
+  'GET /sessions/:id/state',
+]
 
 /** A route for each of the keys. */
 export type TurnRoutes = Readonly<Record<(typeof turnRouteKeys)[number], AnyRoute>>

@@ -1,8 +1,10 @@
 import type { Database, Log, User } from '../../../plugin.ts'
 import type { Places } from '../../http/limits/places.ts'
 import type { Runs } from '../carry/runs.ts'
-import { withRunTables } from '../journal/tables.ts'
+import { type RunDatabase, withRunTables } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
+import type { Branches, KeptAt } from '../branches/branches.ts'
+import { branchRoutes } from './branch-routes.ts'
 import { messageRoutes } from './message-routes.ts'
 import type { TurnRoutes } from './route-keys.ts'
 import { runRoutes } from './run-routes.ts'
@@ -23,6 +25,12 @@ export interface TurnRoutesOptions {
     readonly sessionId: string
     readonly names: readonly string[]
   }): unknown
+  /** Conversations that branch off from others. */
+  readonly branches?: Branches
+  /** What a session had loaded and kept at a step; its result is the answer. */
+  stateAt?(kept: KeptAt): unknown
+  /** Whether a user may read what is kept of their own sessions: while plugins are written. */
+  readonly showsState?: boolean
   /** The arguments of a tool that traces hide. */
   redactOf?(tool: string): readonly string[] | undefined
   /** Where open event streams are counted: a turn whose stream could not be opened does not begin. */
@@ -31,6 +39,7 @@ export interface TurnRoutesOptions {
 
 /** The parts of the routes: the options, with the transcripts that the routes read in place of the database. */
 export interface RouteParts extends Omit<TurnRoutesOptions, 'db' | 'redactOf'> {
+  readonly db: RunDatabase
   readonly transcripts: Transcripts
   readonly traces: Traces
 }
@@ -39,6 +48,11 @@ export interface RouteParts extends Omit<TurnRoutesOptions, 'db' | 'redactOf'> {
 export function turnRoutes({ db, redactOf, ...options }: TurnRoutesOptions): TurnRoutes {
   const tables = withRunTables(db)
   const traces = new Traces(tables, redactOf)
-  const parts: RouteParts = { ...options, traces, transcripts: new Transcripts(tables) }
-  return { ...sessionRoutes(parts), ...messageRoutes(parts), ...runRoutes(parts) }
+  const parts: RouteParts = { ...options, db: tables, traces, transcripts: new Transcripts(tables) }
+  return {
+    ...sessionRoutes(parts),
+    ...branchRoutes(parts),
+    ...messageRoutes(parts),
+    ...runRoutes(parts),
+  }
 }

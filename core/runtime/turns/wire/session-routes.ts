@@ -29,7 +29,7 @@ export function sessionRoutes({ runs, transcripts, traces, loadCapabilities }: R
     'GET /sessions': userRoute(
       'The caller’s conversations, the newest first.',
       sessionListInput,
-      ({ limit, offset }, { user }) => sessions.list(user.did, limit, offset),
+      (wish, { user }) => sessions.list(user.did, wish),
     ),
     'DELETE /sessions/:id': userRoute(
       'Deletes a conversation and everything in it.',

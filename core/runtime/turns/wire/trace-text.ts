@@ -56,7 +56,7 @@ export class TraceText {
 }
 
 /** Arguments without what the paths name. */
-function redacted(args: unknown, paths: readonly string[] = []): unknown {
+export function redacted(args: unknown, paths: readonly string[] = []): unknown {
   if (paths.length === 0) return args
   // Arguments that are no JSON are text, in which no path leads anywhere.
   if (typeof args !== 'object' || args === null) return hidden

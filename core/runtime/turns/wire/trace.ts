@@ -65,6 +65,20 @@ export class Traces {
 
   /** The trace of a run, with what came before the approvals that it continues. Without words where `hasText` is false. */
   async of(run: RunRow, hasText: boolean) {
+    const { steps, ...trace } = await this.#read(run, hasText)
+    return { ...trace, steps: steps.map(({ place: _, ...step }, nth) => ({ step: nth, ...step })) }
+  }
+
+  /** The position right behind a step of a trace, by the number of the step; undefined where the trace has no such step. */
+  async behind(run: RunRow, nth: number): Promise<number | undefined> {
+    const { steps } = await this.#read(run, false)
+    if (nth >= steps.length) return undefined
+    // What no row of its own tells of stands behind what came before it.
+    const place = steps.slice(0, nth + 1).findLast((step) => step.place !== undefined)?.place
+    return place === undefined ? positionOf(run.root_turn, 0) : place + 1
+  }
+
+  async #read(run: RunRow, hasText: boolean) {
     const [runs, rows, asked] = await Promise.all([
       this.#chain(run),
       this.#rows(run),
@@ -73,7 +87,7 @@ export class Traces {
     const text = new TraceText(hasText, this.#redactOf)
     const isCut = rows.length > mostRows
     const read = rows.slice(0, mostRows)
-    const steps: Step[] = [...beginning(runs[0] ?? run, asked)]
+    const steps: Placed[] = [...beginning(runs[0] ?? run, asked)]
     const args = new Map<string, unknown>()
     for (const [nth, part] of runs.entries()) {
       const before = runs[nth - 1]
@@ -109,15 +123,20 @@ export class Traces {
       endedAt: run.ended_at === null ? null : new Date(Number(run.ended_at)).toISOString(),
       usage,
       cost,
-      steps: steps.map((step, nth) => ({ step: nth, ...step })),
+      steps,
       ...((isCut || text.isCut) && { cut: true }),
     }
   }
 
+  /** A run, whoever's it is. */
+  find(runId: string): Promise<RunRow | undefined> {
+    const runs = this.#db.selectFrom('kernel_runs').selectAll().where('id', '=', runId)
+    return runs.executeTakeFirst()
+  }
+
   /** A run, whoever's it is, for the operator. */
   async known(runId: string): Promise<RunRow> {
-    const runs = this.#db.selectFrom('kernel_runs').selectAll().where('id', '=', runId)
-    const run = await runs.executeTakeFirst()
+    const run = await this.find(runId)
     if (run) return run
     throw new RuntimeError('NOT_FOUND', `There is no run "${runId}".`)
   }
@@ -194,6 +213,11 @@ export class Traces {
   }
 }
 
+/** A step, and the position of the row that tells of it. */
+interface Placed extends Step {
+  readonly place?: number
+}
+
 interface Asked {
   readonly origin?: string
   readonly from?: string
@@ -221,12 +245,12 @@ function decided(before: RunRow, run: RunRow): Step {
 }
 
 /** The steps that the rows of one run tell of, in the order in which they began. */
-function stepsOf(rows: readonly Row[], args: Map<string, unknown>, text: TraceText): Step[] {
+function stepsOf(rows: readonly Row[], args: Map<string, unknown>, text: TraceText): Placed[] {
   const within = withinOf(rows)
-  const steps: Step[] = []
+  const steps: Placed[] = []
   for (const row of rows) {
     const inside = within.get(row.step)
-    const place = inside === undefined ? {} : { within: inside }
+    const place = { place: row.position, ...(inside !== undefined && { within: inside }) }
     const at = Number(row.created_at)
     if (isNote(row)) {
       for (const step of noted(noteOf(row), at, text)) steps.push({ ...step, ...place })

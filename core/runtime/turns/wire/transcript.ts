@@ -295,7 +295,12 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
   for (const row of rows) {
     if (row.kind === 'inner') continue
     if (isNote(row)) {
-      const { components, partial } = noteOf(row)
+      const { components, partial, waits } = noteOf(row)
+      if (waits) {
+        const asked = askedIn.get(waits.toolCallId)?.toolCalls
+        const call = asked?.find(({ id }) => id === waits.toolCallId)
+        if (call?.status === 'isRunning') call.waits = true
+      }
       if (partial && current) current.isComplete = false
       for (const { eventId, toolCallId, name, args } of components ?? []) {
         const call: HistoryCall = { id: eventId, name, args, status: 'done' }
@@ -318,6 +323,7 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
       if (!call) continue
       call.status = message.failed ? 'error' : 'done'
       call.output = message.content
+      delete call.waits
       if (message.parts?.length) call.parts = message.parts.map(shownPart)
     } else if (message.role === 'user') {
       if (row.kind !== 'plugin' || origin === 'all')

@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { useCapabilities, type Capability } from 'oracle-runtime-client'
 import type { Oracle } from '../oracle.ts'
 import { Copy } from '../parts/copy.tsx'
@@ -14,6 +14,10 @@ interface Props {
   readonly onAsk: (message: string) => void
 }
 
+/** What a plugin has in each call of a model: its lines, and its tools once it is loaded. */
+const costOf = ({ promptBytes, toolBytes = 0, loaded }: Capability): number =>
+  promptBytes + (loaded ? toolBytes : 0)
+
 /** The oracle's plugins: what each can do, whether the agent has loaded it, and what it costs of the prompt. */
 export function CapabilitiesView({ oracle, sessionId, loadedNow, onAsk }: Props) {
   const {
@@ -24,7 +28,14 @@ export function CapabilitiesView({ oracle, sessionId, loadedNow, onAsk }: Props)
     load,
     refetch,
   } = useCapabilities(oracle.did, { sessionId })
-  const total = plugins.reduce((sum, { promptBytes }) => sum + promptBytes, instructionsBytes)
+  // What was asked before the agent loaded something, here or in another tab, holds no more.
+  useEffect(() => {
+    const again = () => void refetch().catch(() => {})
+    again()
+    addEventListener('focus', again)
+    return () => removeEventListener('focus', again)
+  }, [sessionId, loadedNow])
+  const total = plugins.reduce((sum, one) => sum + costOf(one), instructionsBytes)
   return (
     <>
       <p className="lead">
@@ -86,8 +97,8 @@ function Plugin({ plugin, total, isNew, canLoad, onLoad, onAsk }: PluginProps) {
     whenToUse,
     tools,
     routes,
-    promptBytes,
   } = plugin
+  const cost = costOf(plugin)
   const isOut = ['excluded', 'disabled', 'failed'].includes(state)
   const word = loaded && visibility === 'on-demand' ? 'loaded in this chat' : state
   return (
@@ -137,10 +148,10 @@ function Plugin({ plugin, total, isNew, canLoad, onLoad, onAsk }: PluginProps) {
           <meter
             min={0}
             max={Math.max(total, 1)}
-            value={promptBytes}
+            value={cost}
             aria-label={`Share of the prompt of ${name}`}
           />{' '}
-          {promptBytes.toLocaleString('en')} bytes
+          {cost.toLocaleString('en')} bytes
         </dd>
         <dt>Stability</dt>
         <dd>{plugin.stability}</dd>

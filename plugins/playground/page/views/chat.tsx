@@ -1,6 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'react'
 import {
-  renderMessageContent,
   useApproval,
   useChat,
   useChatAnnouncer,
@@ -16,13 +15,13 @@ import {
 import type { Oracle } from '../oracle.ts'
 import { AttachButton, UploadList } from '../parts/attach.tsx'
 import { Fault } from '../parts/fault.tsx'
-import { FileList } from '../parts/file-view.tsx'
 import { Payment, TurnCost } from '../parts/payment.tsx'
-import { answersOf, Incognito, Used } from '../parts/remembered.tsx'
-import { AnsweredBy, toldBy, ToldLines, withTold, type Told } from '../parts/told.tsx'
+import { answersOf, Incognito } from '../parts/remembered.tsx'
+import { toldBy, ToldLines, withTold, type Told } from '../parts/told.tsx'
 import { useUploads } from '../parts/uploads.ts'
 import { go, to } from '../route.ts'
 import { Approval } from './approval.tsx'
+import { Message } from './message.tsx'
 import { components, Times, Waiting } from './tool-card.tsx'
 import { Welcome } from './welcome.tsx'
 
@@ -43,9 +42,8 @@ interface Props {
 /** Sessions on one side, the chat on the other. */
 export function ChatView(props: Props) {
   const { oracle, sessionId } = props
-  const { sessions, createSession, deleteSession, error, isLoading, refetch } = useOracleSessions(
-    oracle.did,
-  )
+  const list = useOracleSessions(oracle.did)
+  const { sessions, createSession, deleteSession, error, isLoading, refetch } = list
   const [fault, setFault] = useState<unknown>()
   const isHere = useRef(true)
   useEffect(() => {
@@ -75,6 +73,7 @@ export function ChatView(props: Props) {
         sessions={sessions}
         current={sessionId}
         onBegin={() => void begin()}
+        onMore={list.hasNextPage ? () => void list.fetchNextPage() : undefined}
         onDelete={async (id) => {
           await deleteSession(id)
           if (id === sessionId) go('chat')
@@ -99,9 +98,11 @@ function SessionList(props: {
   sessions: readonly IChatSession[]
   current: string
   onBegin: () => void
+  /** Reads older ones, where there are any. */
+  onMore: (() => void) | undefined
   onDelete: (id: string) => Promise<void>
 }) {
-  const { sessions, current, onBegin, onDelete } = props
+  const { sessions, current, onBegin, onMore, onDelete } = props
   return (
     <aside className="sessions" aria-label="Chats">
       <button type="button" onClick={onBegin}>
@@ -135,6 +136,11 @@ function SessionList(props: {
           </li>
         ))}
       </ul>
+      {onMore && (
+        <button type="button" className="quiet" onClick={onMore}>
+          More chats
+        </button>
+      )}
     </aside>
   )
 }
@@ -235,10 +241,11 @@ function Conversation({
           {messages.length === 0 && !isLoading && (
             <Welcome oracle={oracle} onSay={(opener) => void say(opener)} />
           )}
-          {messages.map((message) => (
+          {messages.map((message, nth) => (
             <Message
               key={message.id}
               message={message}
+              isStreaming={isSending && nth === messages.length - 1}
               runId={answers.get(message.id)}
               newest={run.runId}
               usual={model}
@@ -288,7 +295,8 @@ function Conversation({
         <label className="grow">
           <span className="hidden">Message</span>
           <textarea
-            rows={2}
+            rows={1}
+            dir="auto"
             value={text}
             placeholder="Ask something"
             onChange={(event) => setText(event.target.value)}
@@ -299,7 +307,11 @@ function Conversation({
               files.add(pasted)
             }}
             onKeyDown={(event) => {
-              if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
+              if (event.nativeEvent.isComposing) return
+              if (event.key === 'Escape' && isSending) return void abortStream()
+              if (event.key === 'ArrowUp' && text === '' && said.current.message)
+                return setText(said.current.message)
+              if (event.key !== 'Enter' || event.shiftKey) return
               event.preventDefault()
               void say(text)
             }}
@@ -332,49 +344,6 @@ function Conversation({
         </div>
       </form>
     </Times>
-  )
-}
-
-function Message(props: {
-  message: IMessage
-  /** The run whose answer ends with this message. */
-  runId: string | undefined
-  newest: string | null
-  usual: string | undefined
-}) {
-  const { message, runId, newest, usual } = props
-  const { type, content, reasoning, isComplete, isReasoning, attachments = [] } = message
-  const parts = Array.isArray(content) ? content : [content]
-  const text = parts.filter((part) => typeof part === 'string').join('')
-  const places = parts.filter((part) => typeof part !== 'string')
-  return (
-    <article className={`message ${type}`} aria-label={type === 'human' ? 'You' : 'Oracle'}>
-      {reasoning && (
-        <details className="reasoning">
-          <summary>{isReasoning ? 'Thinking…' : 'What it thought'}</summary>
-          <p>{reasoning}</p>
-        </details>
-      )}
-      {places.map((place) => (
-        <div key={place.props.id} className="place">
-          {renderMessageContent(place, components)}
-        </div>
-      ))}
-      {text && <p className="text">{text}</p>}
-      <FileList
-        label="Attached files"
-        files={attachments.map(({ fileId, filename, mimetype }) => ({
-          fileId,
-          name: filename ?? 'file',
-          mediaType: mimetype ?? '',
-        }))}
-      />
-      {runId !== undefined && <Used runId={runId} isNewest={runId === newest} />}
-      <AnsweredBy message={message} usual={usual} />
-      {type === 'ai' && isComplete === false && !isReasoning && (
-        <span className="cursor" aria-hidden="true" />
-      )}
-    </article>
   )
 }
 

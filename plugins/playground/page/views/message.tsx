@@ -1,0 +1,66 @@
+import { renderMessageContent, type IMessage } from 'oracle-runtime-client'
+import { endingOf, Markdown } from 'oracle-runtime-client/ui'
+import { FileList } from '../parts/file-view.tsx'
+import { Used } from '../parts/remembered.tsx'
+import { AnsweredBy } from '../parts/told.tsx'
+import { components } from './tool-card.tsx'
+
+/** What stands below an answer that did not come to its own end. */
+const endings = { stopped: 'Stopped', cutOff: 'Cut off', failed: 'The answer failed' }
+
+/** One message: what was thought, what was said, and then what was called. */
+export function Message(props: {
+  message: IMessage
+  /** It is being said. */
+  isStreaming: boolean
+  /** The run whose answer ends with this message. */
+  runId: string | undefined
+  newest: string | null
+  usual: string | undefined
+}) {
+  const { message, isStreaming, runId, newest, usual } = props
+  const ending = endingOf(message, isStreaming)
+  const { type, content, reasoning, isComplete, isReasoning, attachments = [] } = message
+  const parts = Array.isArray(content) ? content : [content]
+  const text = parts.filter((part) => typeof part === 'string').join('')
+  const places = parts.filter((part) => typeof part !== 'string')
+  return (
+    <article className={`message ${type}`} aria-label={type === 'human' ? 'You' : 'Oracle'}>
+      {reasoning && (
+        <details className="reasoning">
+          <summary>{isReasoning ? 'Thinking…' : 'What it thought'}</summary>
+          <Markdown text={reasoning} isStreaming={isReasoning} />
+        </details>
+      )}
+      {text && type === 'human' && (
+        <p className="text" dir="auto">
+          {text}
+        </p>
+      )}
+      {text && type === 'ai' && (
+        <div className="text rich">
+          <Markdown text={text} isStreaming={isStreaming} />
+        </div>
+      )}
+      {places.map((place) => (
+        <div key={place.props.id} className="place">
+          {renderMessageContent(place, components)}
+        </div>
+      ))}
+      <FileList
+        label="Attached files"
+        files={attachments.map(({ fileId, filename, mimetype }) => ({
+          fileId,
+          name: filename ?? 'file',
+          mediaType: mimetype ?? '',
+        }))}
+      />
+      {runId !== undefined && <Used runId={runId} isNewest={runId === newest} />}
+      <AnsweredBy message={message} usual={usual} />
+      {isStreaming && type === 'ai' && isComplete === false && !isReasoning && (
+        <span className="cursor" aria-hidden="true" />
+      )}
+      {ending && <p className="answered-by">{endings[ending]}</p>}
+    </article>
+  )
+}
