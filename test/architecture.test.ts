@@ -88,6 +88,7 @@ describe('the walls of the house', () => {
       'plugins/travel/index.ts imports ../weather/index.ts: travel does not require weather',
     ])
     expect(planted('plugins/travel/index.ts', index('requires: [weather],'))).toEqual([])
+    expect(planted('plugins/travel/index.ts', index('uses: [weather],'))).toEqual([])
     expect(
       planted('plugins/travel/index.ts', `import { x } from '../weather/open-meteo.ts'`),
     ).toHaveLength(1)

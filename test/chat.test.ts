@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { root, startServer } from './support/process.ts'
+import { bareEnv, root, startServer } from './support/process.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'oracle-chat-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -26,7 +26,7 @@ async function run(
       name,
       ...args,
     ],
-    { cwd: root, env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] },
+    { cwd: root, env: { ...bareEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] },
   )
   let output = ''
   let stopped = false
@@ -75,6 +75,22 @@ describe('npm run chat', () => {
       expect(output).toContain('(aborted)')
       expect(code).toBe(0)
 
+      const listed = await run('chat', ['--list'], at)
+      const line = listed.output.split('\n').find((one) => one.includes('a very long story'))
+      const [id = ''] = line?.split(/\s+/) ?? []
+      const wentOn = await run('chat', ['--session', id, 'What did I ask?'], at)
+      expect(wentOn.code).toBe(0)
+      const again = await run('chat', ['--list'], at)
+      expect(again.output.split(id)).toHaveLength(2)
+      expect(again.output.trim().split('\n')).toHaveLength(listed.output.trim().split('\n').length)
+      const unknown = await run('chat', ['--session', 'nothing', 'Hello'], at)
+      expect([unknown.code, unknown.output]).toEqual([
+        1,
+        expect.stringContaining('You have no session "nothing"'),
+      ])
+      const help = await run('chat', ['--help'], at)
+      expect([help.code, help.output]).toEqual([0, expect.stringContaining('--session <id>')])
+
       // The same development user, for curl: a config that curl reads.
       const token = await run('token', [], at)
       const headers = Object.fromEntries(
@@ -86,7 +102,7 @@ describe('npm run chat', () => {
       const sessions = await fetch(`http://127.0.0.1:${port}/sessions`, { headers })
       expect(await sessions.json()).toMatchObject({
         total: 2,
-        sessions: [{ title: 'Tell me a very long story' }, {}],
+        sessions: [{ sessionId: id }, {}],
       })
     } finally {
       await server.end('SIGKILL')
@@ -120,3 +136,13 @@ describe('npm run chat', () => {
     }
   }, 90_000)
 })
+
+it('npm run env fits a terminal of 100 columns, and says of no variable that it is both made and missing', async () => {
+  const { code, output } = await run('env', [], { DATA_DIR: join(folder, 'env') })
+  expect(code).toBe(0)
+  const lines = output.split('\n')
+  expect(lines.length).toBeGreaterThan(100)
+  expect(lines.filter((line) => line.length > 100)).toEqual([])
+  expect(lines.filter((line) => /required.*generated in development/.test(line))).toEqual([])
+  expect(output).not.toContain('(secret)')
+}, 30_000)

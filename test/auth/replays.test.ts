@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { MemoryReplays } from '../../core/runtime/auth/token/replays.ts'
+import { databaseBusy, translated } from '../../core/runtime/store/database-errors.ts'
 import { createWallet } from '../../core/testing/wallet.ts'
 import { oracle, requestOf, testAuth } from '../support/auth.ts'
 import { bearer } from '../support/tokens.ts'
@@ -32,5 +33,17 @@ describe('the memory of used tokens', () => {
     expect(lines.join()).toContain('too many bound tokens at once')
     const free = await user.invoke({ audience })
     expect((await auth.authenticate(requestOf(bearer(free.text)))).did).toBe(user.did)
+  })
+
+  test('that cannot be asked just now makes no token wrong: the answer is that of the database', async () => {
+    for (const fault of [databaseBusy('Everything'), translated(new Error('timeout expired'))]) {
+      const { auth } = testAuth({ replays: { claim: () => Promise.reject(fault) } })
+      const facts = [{ htm: 'POST', htu: '/registry' }]
+      const headers = bearer((await user.invoke({ audience, facts })).text)
+      const request = requestOf(headers, { method: 'POST', path: '/registry' })
+      await expect(auth.authenticate(request)).rejects.toBe(fault)
+      expect(fault).toMatchObject({ status: 503 })
+      expect(auth.stats().refused).toBe(0)
+    }
   })
 })

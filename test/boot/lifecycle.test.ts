@@ -214,3 +214,23 @@ it('visibility decides the state line', async () => {
     expect(log).toContain(line)
   expect(log).toMatch(/oracle-runtime \d+\.\d+\.\d+/)
 })
+
+it('a handler has everything that setup had, but for what only setup may do', async () => {
+  const looking = definePlugin({
+    name: 'looking',
+    summary: 'l',
+    setup: (boot) => Object.keys(boot),
+    routes: {
+      'GET /missing': {
+        auth: 'public',
+        run: (_, ctx) => ctx.self.filter((field) => !(field in ctx)).sort(),
+      },
+    },
+  })
+  await using app = await testApp({ plugins: [looking] })
+  expect((await app.get('/missing')).body).toEqual(
+    ['environment', 'health', 'holdsCredential', 'lease', 'metrics', 'onClose', 'onReady']
+      .concat(['oracle', 'pending', 'prices', 'toolNames'])
+      .sort(),
+  )
+})

@@ -88,7 +88,8 @@ describe('oracle-runtime backup and restore', () => {
     expect(bytes().equals(before)).toBe(true)
     expect(readdirSync(join(app.path, '.data')).filter((name) => /before-/.test(name))).toEqual([])
     expect(existsSync(join(app.path, 'none'))).toBe(false)
-    expect((await app.run(['restore', 'nowhere'])).code).toBe(2)
+    const nowhere = await app.run(['restore', 'nowhere'])
+    expect(nowhere).toMatchObject({ code: 2, err: expect.stringMatching(/no file \/.*nowhere/) })
     const postgres = { DATABASE_URL: 'postgres://127.0.0.1/none' }
     expect((await app.run(['backup'], postgres)).err).toContain('pg_dump')
   }, 120_000)

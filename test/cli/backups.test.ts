@@ -1,9 +1,19 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { testApp } from '#core/testing'
 import { AppFolder } from '../support/command-line.ts'
+import { stallsDuring } from '../support/stalls.ts'
 
 const copies = (folder: string) =>
   readdirSync(folder).filter((name) => /^oracle-.*Z\.sqlite$/.test(name))
@@ -14,6 +24,11 @@ const integrity = (path: string): unknown => {
   database.close()
   return row?.integrity_check
 }
+
+/** For how much longer than without a backup the event loop may stand still. */
+const mostMs = 50
+/** A busy machine holds a process for longer now and then; a backup that is in the way is so each time. */
+const mostRounds = 5
 
 describe('backups', () => {
   it('are made into BACKUP_DIR while the server runs, and only the newest stay', async () => {
@@ -57,7 +72,7 @@ describe('backups', () => {
     expect(existsSync(none)).toBe(false)
   }, 120_000)
 
-  it('hold every message that had ended before, though 50 chats stream', async () => {
+  it('hold every message that had ended before, though 50 chats stream, and hold none of these up', async () => {
     using folder = new AppFolder()
     const dataDir = join(folder.path, '.data')
     // The chats come from one address, as fast as they can.
@@ -80,8 +95,18 @@ describe('backups', () => {
       const chats = Array.from({ length: 50 }, (_, number) => chat(number))
       await expect.poll(() => ended.length, { timeout: 60_000 }).toBeGreaterThanOrEqual(50)
       before = [...ended]
-      const made = await folder.run(['backup', 'copy.sqlite'])
-      expect(made).toMatchObject({ code: 0, err: '' })
+      // What 50 chats and their server do to one event loop is no fault of a backup.
+      const quiet = await stallsDuring(() => sleep(2_000))
+      let more = Infinity
+      for (let round = 0; more > mostMs && round < mostRounds; round++) {
+        rmSync(join(folder.path, 'copy.sqlite'), { force: true })
+        const copying = async () => {
+          const made = await folder.run(['backup', 'copy.sqlite'])
+          expect(made).toMatchObject({ code: 0, err: '' })
+        }
+        more = Math.min(more, (await stallsDuring(copying)).clockMs - quiet.clockMs)
+      }
+      expect(more).toBeLessThanOrEqual(mostMs)
       isOver = true
       await Promise.all(chats)
     } finally {

@@ -11,7 +11,8 @@ const collect: AnyRoute = {
   body: 'ndjson',
   async run(input, { lines }) {
     const all: BodyLine[] = []
-    for await (const line of lines) all.push(line)
+    for await (const line of lines)
+      all.push(line.fault ? line : { number: line.number, value: line.value })
     return { input, all }
   },
 }

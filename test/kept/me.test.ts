@@ -283,12 +283,23 @@ await onEachDatabase('what is kept of a user', ({ databaseUrl }) => {
 describe('a door to what is kept of a user', () => {
   let app: TestApp
   let bend: NonNullable<Parameters<typeof keeper>[0]> = {}
+  // An export that hangs ends after half a minute: the other tests go on meanwhile.
+  let hangs: { did: string; heard: Promise<string> }
   beforeAll(async () => {
     const { plugin } = keeper({
-      export: (did) => bend.export?.(did) ?? (async function* () {})(),
+      export: (did) =>
+        did === hangs.did ? never() : (bend.export?.(did) ?? (async function* () {})()),
     })
     const model = sendsWhenAsked()
     app = await testApp({ plugins: [plugin, preferences], model })
+    const user = await app.user('somebody whose export hangs')
+    await fill(app, user, sentences)
+    const heard = exportOf(app, user).then(({ text }) => text().catch(() => 'it broke off'))
+    hangs = { did: user.did, heard }
+    async function* never() {
+      yield { kind: 'note', text: 'the first' } as never
+      await new Promise(() => undefined)
+    }
     return () => app.close()
   })
 
@@ -428,6 +439,12 @@ describe('a door to what is kept of a user', () => {
     await end(app, erasureId)
     expect((await user.get('/sessions')).body.sessions).toEqual([])
   })
+
+  it('breaks an export off whose plugin hangs, and the log says which', async () => {
+    expect(await hangs.heard).toBe('it broke off')
+    const lines = app.log.filter((said) => said.includes('an export broke off'))
+    expect(lines.join()).toContain('keeper took longer than 30000 ms to export its next item')
+  }, 90_000)
 })
 
 await onEachDatabase('every bundled plugin with a table of users', ({ databaseUrl }) => {

@@ -25,7 +25,7 @@ await describeWith('chromium', 'memory in the page', (program) => {
     const page = await context.newPage()
     const complaints = complaintsOf(page)
     const answers = page.getByRole('article', { name: 'Oracle' })
-    const answered = (words: string) => answers.locator('p.text').filter({ hasText: words })
+    const answered = (words: string) => answers.locator('.text').filter({ hasText: words })
     const say = async (message: string) => {
       await page.getByLabel('Message', { exact: true }).fill(message)
       await page.getByRole('button', { name: 'Send' }).click()

@@ -102,6 +102,7 @@ async function asBefore(where: Where): Promise<void> {
     'kernel_erasures',
     'kernel_leases',
     'kernel_storage_days',
+    'kernel_keys',
     'kernel_notice_users',
     'kernel_notice_mutes',
   ])

@@ -77,6 +77,16 @@ await onPostgres('a full pool', ({ databaseUrl }) => {
     expect(new Set(asked.map(({ rows }) => rows[0]?.pid)).size).toBe(3)
   })
 
+  it('keeps nobody out for the length of its line, as long as that moves', async () => {
+    const { store } = await opened(databaseUrl!, { poolSize: 2 })
+    // The last of these waits for longer than a line may stand still.
+    const asked = Array.from({ length: 16 }, () => sql`select pg_sleep(1)`.execute(store.db))
+    expect((await Promise.allSettled(asked)).filter(({ status }) => status === 'rejected')).toEqual(
+      [],
+    )
+    expect((await sql<{ n: number }>`select 1 as n`.execute(store.db)).rows).toEqual([{ n: 1 }])
+  })
+
   it('is told to operators; users read that the server is busy, and when to come again', async () => {
     const app = await testApp({
       plugins: [

@@ -441,8 +441,26 @@ function behavesAlike(name: string, open: () => Promise<Store>, close: () => Pro
       for (const stop of stops) await stop()
     })
 
+    test('the key of a channel is any id of letters, digits, - and _', async () => {
+      for (const key of ['a__b', '__', '_-', '-__9']) {
+        const told = Promise.withResolvers<string>()
+        const stop = await store.listen(`runs.${key}`, told.resolve)
+        await store.notify(`runs.${key}`, key)
+        expect(await told.promise).toBe(key)
+        await stop()
+      }
+    })
+
     test('a channel is an identifier and a message is short', async () => {
-      for (const channel of ['', 'Runs', 'runs; drop table notes', 'a-b', '1a', 'a'.repeat(64)]) {
+      for (const channel of [
+        '',
+        'Runs',
+        'runs; drop table notes',
+        'a-b',
+        '1a',
+        'a__1',
+        'a'.repeat(64),
+      ]) {
         await expect(store.listen(channel, () => {})).rejects.toThrow(TypeError)
         await expect(store.notify(channel, '')).rejects.toThrow(TypeError)
       }

@@ -121,12 +121,15 @@ function wrongImport(
   return []
 }
 
-/** Whether the plugin lists what it imports from a sibling in its `requires`. */
+/** Whether the plugin lists what it imports from a sibling in its `requires`, or in `uses` where the sibling may be missing. */
 function requires(plugin: string, names: string, target: string, sources: Sources): boolean {
   if (!/^plugins\/[^/]+\/index\.ts$/.test(target)) return false
-  const listed =
-    /requires:\s*\[([^\]]*)\]/.exec(sources.get(`plugins/${plugin}/index.ts`) ?? '')?.[1] ?? ''
-  return listed.split(',').some((entry) => entry.trim() !== '' && entry.trim() === names.trim())
+  const index = sources.get(`plugins/${plugin}/index.ts`) ?? ''
+  const listed = [...index.matchAll(/\b(?:requires|uses):\s*\[([^\]]*)\]/g)].map(([, list]) => list)
+  return listed
+    .join()
+    .split(',')
+    .some((entry) => entry.trim() !== '' && entry.trim() === names.trim())
 }
 
 /**

@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { root } from './process.ts'
+import { bareEnv, root } from './process.ts'
 
 /** What a command printed, and how it ended. */
 export interface Ended {
@@ -57,10 +57,9 @@ export class AppFolder implements Disposable {
       'server.ts',
     ],
   ): Promise<Serving> {
-    const { PATH, HOME } = process.env
     const child = spawn(program, args, {
       cwd: this.path,
-      env: { PATH, HOME, PORT: '0', ...env },
+      env: { ...bareEnv(), PORT: '0', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const exited = once(child, 'exit')
@@ -105,10 +104,9 @@ export async function runCommandLine(
   cwd: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Ended> {
-  const { PATH, HOME } = process.env
   const child = spawn(process.execPath, [join(root, 'cli/bin.js'), ...words], {
     cwd,
-    env: { PATH, HOME, ...env },
+    env: { ...bareEnv(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let [out, err] = ['', '']

@@ -240,6 +240,7 @@ export class TestEngine implements AsyncDisposable {
     const { result, checkpoint } = await this.agent.load(
       { id: session, checkpoint: await this.head(session) },
       names,
+      anybody(usual),
     )
     if (checkpoint) await this.runs.moveHead(session, checkpoint)
     return { result, checkpoint }

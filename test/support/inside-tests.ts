@@ -27,6 +27,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'Lines that are days old and a database that fails between two lines need the audit table without a server.',
   'test/boot/long-lines.test.ts':
     'The bound of a line is arithmetic, and its edges are lines that no app writes at will.',
+  'test/turns/written-at-once.test.ts':
+    'How many rows a run writes at once, and how many runs in one moment, a fake engine says to the row.',
   'test/turns/abort.test.ts':
     'A stop that only the database knows is written there, in the instant before a run waits for a person.',
   'test/auth/capabilities.test.ts':
@@ -62,7 +64,7 @@ export const insideTests: Readonly<Record<string, string>> = {
     'A parser that finds where JSON breaks is called thousands of times with one character changed.',
   'test/http/open-files.test.ts':
     'How many files a process may open is the machine’s to say; the function is given other numbers.',
-  'test/http/swept-map.test.ts':
+  'test/http/counts.test.ts':
     'The memory of addresses gets a size of two, and entries whose time was over before.',
   'test/store/additions.test.ts': 'It reads the list of the kernel’s migrations.',
   'test/insides.test.ts':

@@ -31,7 +31,6 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
   memory: {
     'core/manifest/manifest.ts': 'a category of plugins',
     'core/plugin/manifest.ts': 'the same category, as a type',
-    'core/runtime/http/limits/rate-limit.ts': 'a driver of koa-ratelimit',
   },
   messages: {
     'core/runtime/turns/journal/steps.ts': 'a key of an entry of the journal',

@@ -19,7 +19,7 @@ export class OpenMemory {
   /** What the model says in turns, in order. */
   readonly replies: ScriptedStep[] = []
   /** What the model that notices proposes, by words of what it is asked. */
-  readonly #readings = new Map<string, string>()
+  readonly #readings = new Map<string, ScriptedStep>()
   readonly model: ScriptedModel
   /** Called when the model that notices is asked. */
   onReading: (() => void) | undefined
@@ -54,6 +54,8 @@ export class OpenMemory {
         clock: true,
         env: {
           OPERATOR_TOKEN: 'operator-token-of-this-test',
+          // On a machine that does much else a prompt may take long, and a turn would go on without it.
+          PROMPT_BUDGET_MS: '10000',
           ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
           ...env,
         },
@@ -78,9 +80,9 @@ export class OpenMemory {
     this.#readings.set(words, JSON.stringify({ memories }))
   }
 
-  /** Has the model that notices answer with no JSON, once it is asked about these words. */
-  babbles(words: string): void {
-    this.#readings.set(words, 'I would rather not say.')
+  /** Has the model that notices do something else, once it is asked about these words: fail, babble, or say nothing. */
+  errs(words: string, step: ScriptedStep): void {
+    this.#readings.set(words, step)
   }
 
   /** A new user whose memory is on. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest'
-import type { AnyPlugin } from '#core'
+import type { AnyPlugin, ModelRequest } from '#core'
 import {
   scriptedModel,
   type ScriptedStep,
@@ -31,6 +31,8 @@ export interface OracleOptions {
   readonly plugins?: readonly AnyPlugin[]
   readonly env?: Readonly<Record<string, string>>
   readonly homeserver?: HomeserverOptions
+  /** The name of the oracle's account. */
+  readonly account?: string
   readonly app?: Partial<TestAppOptions>
 }
 
@@ -39,8 +41,14 @@ export class OpenOracle {
   server!: Homeserver
   app!: TestApp
   readonly replies: ScriptedStep[] = []
+  /** Answers in place of `replies`, where one answer is not like the other. */
+  answer: ((request: ModelRequest) => ScriptedStep) | undefined
   readonly model = scriptedModel(
-    Array.from({ length: 500 }, () => () => this.replies.shift() ?? 'I have nothing to say.'),
+    Array.from(
+      { length: 1_000 },
+      () => (request: ModelRequest) =>
+        this.answer?.(request) ?? this.replies.shift() ?? 'I have nothing to say.',
+    ),
   )
   readonly #options: OracleOptions
   readonly #people: Person[] = []
@@ -49,7 +57,7 @@ export class OpenOracle {
     this.#options = options
     beforeAll(async () => {
       this.server = await Homeserver.open(options.homeserver)
-      this.server.register('oracle', oraclePassword)
+      this.server.register(options.account ?? 'oracle', oraclePassword)
       this.app = await testApp(this.appOptions())
       await this.loaded()
     }, 60_000)
@@ -61,7 +69,7 @@ export class OpenOracle {
   }
 
   appOptions(): TestAppOptions {
-    const { databaseUrl, plugins = [], env = {}, app } = this.#options
+    const { databaseUrl, plugins = [], env = {}, app, account } = this.#options
     return {
       plugins: [messaging, ...plugins],
       model: this.model,
@@ -69,6 +77,7 @@ export class OpenOracle {
       ...app,
       env: {
         ...messagingEnv(this.server.url),
+        ...(account !== undefined && { MATRIX_ORACLE_ADMIN_USER_ID: `@${account}:home.test` }),
         ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl, RUN_LEASE_MS: '3000' }),
         ...env,
       },

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from './process.ts'
+import { bareEnv, root } from './process.ts'
 
 /** The blocks of a page that a comment `<!-- mark: path -->` above them names, by path. */
 export function markedBlocks(page: string, mark: string): Map<string, string> {
@@ -30,11 +30,10 @@ export interface PageProgram extends AsyncDisposable {
  * server listens. Everything that the command starts ends with it.
  */
 export async function runProgram(command: string, cwd: string): Promise<PageProgram> {
-  const { PATH, HOME } = process.env
   const child = spawn('bash', ['-c', command], {
     cwd,
     detached: true,
-    env: { PATH, HOME, PORT: '0', DATA_DIR: ':memory:' },
+    env: { ...bareEnv(), PORT: '0', DATA_DIR: ':memory:' },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let printed = ''

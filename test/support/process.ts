@@ -2,6 +2,12 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
 
+/** What a process needs whose environment is otherwise a test's own; without the last it compiles everything by itself. */
+export function bareEnv(): Record<string, string | undefined> {
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
+  return { PATH, HOME, NODE_COMPILE_CACHE }
+}
+
 /** The folder of the project. */
 export const root = resolve(import.meta.dirname, '../..')
 
@@ -18,7 +24,7 @@ export interface ServerProcess {
   readonly exited: Promise<number | NodeJS.Signals>
 }
 
-/** Starts a script of the project on a free port. The environment is only what is given, beside PATH. */
+/** Starts a script of the project on a free port. The environment is only what is given, beside `bareEnv`. */
 export function startServer(
   script: string,
   env: Record<string, string> = {},
@@ -33,7 +39,7 @@ export function startServer(
     ],
     {
       cwd,
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', ...env },
+      env: { ...bareEnv(), PORT: '0', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   )

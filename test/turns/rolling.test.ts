@@ -20,7 +20,7 @@ const shared = {
   NODE_ENV: 'test',
   ORACLE_MNEMONIC: 'legal winner thank year wave sausage worth useful legal winner thank yellow',
   REQUEST_LOG: 'off',
-  DRAIN_MS: '4000',
+  DRAIN_MS: '5000',
   RUN_LEASE_MS: '5000',
   RATE_LIMIT_PER_MINUTE: '1000000',
   CALLS_PER_MINUTE: '1000000',
@@ -58,13 +58,14 @@ class Fleet {
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const ports = [await freePort(), await freePort()]
     const port = await freePort()
+    // Several failed checks in a row: on a busy machine the database is late for one or two, and no other server may be there.
     startHaproxy(
       `listen oracle
   mode http
   bind 127.0.0.1:${port}
   option httpchk GET /readyz
   option redispatch
-  default-server inter 200ms fall 2 rise 1
+  default-server inter 200ms fall 5 rise 1
 ${ports.map((own, i) => `  server oracle${i} 127.0.0.1:${own} check`).join('\n')}
 `,
       onTestFinished,
@@ -212,18 +213,20 @@ async function rollUnderLoad(env: Record<string, string>): Promise<void> {
         // The first generation meets what the second has added, and says so.
         if (generation === '1') expect(printed).toContain('002-added')
       }
-    expect(fleet.happened('signed')).toEqual(signed)
-    for (const { id, runId } of waiting) {
-      const { events } = await fleet.approve(runId)
-      expectWhole(events, 'finished')
-      expect(wordsOf(events)).toBe(said)
-      signed.push(id)
-    }
+    expect(fleet.happened('signed').sort()).toEqual(signed.sort())
+    await Promise.all(
+      waiting.map(async ({ id, runId }) => {
+        const { events } = await fleet.approve(runId)
+        expectWhole(events, 'finished')
+        expect(wordsOf(events)).toBe(said)
+        signed.push(id)
+      }),
+    )
   }
   isOver = true
   await all
   expect(faults).toEqual([])
-  expect(fleet.happened('signed')).toEqual(signed)
+  expect(fleet.happened('signed').sort()).toEqual(signed.sort())
   // Each write once, and none without its turn.
   expect(fleet.happened('paid').sort()).toEqual(paid.sort())
   const asked = new Set(worked)

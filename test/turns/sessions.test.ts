@@ -47,6 +47,7 @@ await onEachDatabase('sessions, with a fake engine', (where) => {
     expect((await here.call('GET', '/sessions', undefined, other)).body).toEqual({
       sessions: [],
       total: 0,
+      nextCursor: null,
     })
     for (const query of ['limit=0', 'limit=101', 'limit=x', 'offset=-1'])
       expect((await here.call('GET', `/sessions?${query}`)).status).toBe(400)
@@ -270,9 +271,12 @@ test('the routes are those that no plugin may claim', async () => {
     'GET /runs/:runId',
     'GET /runs/:runId/trace',
     'GET /sessions',
+    'GET /sessions/:id/branches',
     'GET /sessions/:id/messages',
     'GET /sessions/:id/run',
     'GET /sessions/:id/runs',
+    'GET /sessions/:id/state',
+    'PATCH /sessions/:id',
     'POST /messages/:sessionId',
     'POST /messages/abort',
     'POST /runs/:runId/resume',
@@ -280,6 +284,7 @@ test('the routes are those that no plugin may claim', async () => {
     'POST /runs/:runId/tool-results',
     'POST /sessions',
     'POST /sessions/:id/capabilities',
+    'POST /sessions/:id/fork',
   ])
   const claims = Object.fromEntries(
     ours.map((key) => [key, { auth: 'public' as const, run: () => undefined }]),

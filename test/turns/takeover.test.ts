@@ -2,16 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { type Child, killChildren, startChild } from '../support/child.ts'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { type Child, startChild } from '../support/child.ts'
 import { freshDatabase } from '../support/database.ts'
 import { openStream, type Seen } from '../support/event-stream.ts'
 import type { ServerSettings } from '../support/run-server.ts'
 import { someone } from '../support/server.ts'
 import { describeWith } from '../support/services.ts'
 import { quarantinedNotice } from '../support/notices.ts'
-
-afterEach(killChildren)
 
 const headers = { Authorization: `Bearer ${someone}` }
 type Dies = NonNullable<ServerSettings['dies']>
@@ -31,11 +29,19 @@ class World {
   readonly folder = mkdtempSync(join(tmpdir(), 'runs-'))
   readonly #where: Pick<ServerSettings, 'databaseUrl' | 'dataDir'>
   readonly #leaseMs: number
+  readonly #children: Child[] = []
 
-  constructor(databaseUrl: string | undefined, leaseMs: number) {
+  constructor(
+    databaseUrl: string | undefined,
+    leaseMs: number,
+    onEnd: (end: () => void) => void = onTestFinished,
+  ) {
     this.#where = databaseUrl ? { databaseUrl } : { dataDir: join(this.folder, 'data') }
     this.#leaseMs = leaseMs
-    onTestFinished(() => rmSync(this.folder, { recursive: true, force: true }))
+    onEnd(() => {
+      for (const child of this.#children) child.process.kill('SIGKILL')
+      rmSync(this.folder, { recursive: true, force: true })
+    })
   }
 
   get payments(): string[] {
@@ -48,6 +54,7 @@ class World {
     const payments = join(this.folder, 'payments')
     const all = { ...this.#where, leaseMs: this.#leaseMs, payments, ...settings }
     const child = startChild('./run-server.ts', [JSON.stringify(all)])
+    this.#children.push(child)
     const [url = ''] = await child.printed(1)
     return new Server(child, url)
   }
@@ -136,9 +143,9 @@ const deaths: readonly (readonly [Dies, number])[] = [
   [{ at: 'after the end is kept' }, 1],
 ]
 
-async function survives(world: World, dies: Dies, payments: number, together: boolean) {
+async function survives(world: World, dies: Dies, payments: number, spare?: Server) {
+  const before = world.payments.length
   const first = await world.server({ dies })
-  const spare = together ? await world.server() : undefined
   const { seen, messages } = await throughDeath(first, async () => {
     await first.child.ended().catch(() => {})
     return spare ?? world.server()
@@ -155,12 +162,12 @@ async function survives(world: World, dies: Dies, payments: number, together: bo
     { type: 'ai', content: 'It is all done now.', isComplete: true },
   ])
   expect(messages).toHaveLength(3)
-  expect(world.payments).toHaveLength(payments)
+  expect(world.payments).toHaveLength(before + payments)
 }
 
 describe('a server with a fake engine that is killed and started again, on SQLite', () => {
   test.each(deaths)('%o: the run goes on, with %i payments', async (dies, payments) => {
-    await survives(new World(undefined, 10_000), dies, payments, false)
+    await survives(new World(undefined, 10_000), dies, payments)
   })
 
   test('sets a run aside with which it died twice, with a notice that a person understands', async () => {
@@ -215,20 +222,32 @@ describe('a server with a fake engine that is killed and started again, on SQLit
 await describeWith('postgres', 'servers with a fake engine on one PostgreSQL', (postgres) => {
   const world = async (leaseMs = 600) => {
     const database = await freshDatabase(postgres)
-    const made = new World(database.url, leaseMs)
-    onTestFinished(async () => {
-      killChildren()
-      await database.drop()
-    })
-    return made
+    onTestFinished(() => database.drop())
+    return new World(database.url, leaseMs)
   }
 
-  test.each(deaths)(
-    '%o: the other one takes the run over, with %i payments',
-    async (dies, payments) => {
-      await survives(await world(), dies, payments, true)
-    },
-  )
+  describe('of which one dies', () => {
+    // The one that lives on is the same in all of these.
+    let shared: World
+    let spare: Server
+    beforeAll(async () => {
+      const database = await freshDatabase(postgres)
+      const endings: (() => void)[] = []
+      shared = new World(database.url, 600, (end) => endings.push(end))
+      spare = await shared.server()
+      return async () => {
+        for (const end of endings) end()
+        await database.drop()
+      }
+    })
+
+    test.each(deaths)(
+      '%o: the other one takes the run over, with %i payments',
+      async (dies, payments) => {
+        await survives(shared, dies, payments, spare)
+      },
+    )
+  })
 
   test('show a reader at the other one how the run goes on, without a reconnect', async () => {
     const here = await world()

@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { expect, it } from 'vitest'
+import type { Engine } from '../../core/runtime/turns/run.ts'
+import { onEachDatabase } from '../support/each-database.ts'
+import { replica } from '../support/replica.ts'
+
+// SQLite writes few runs and few rows by other statements than many: what they keep must be the same.
+await onEachDatabase('what runs write', (where) => {
+  it('is whole, for a run alone and for many at once, with few rows and with many', async () => {
+    const counts = [1, 2, 16, 17, 40, 3, 5]
+    const all = Promise.withResolvers<void>()
+    let arrived = 0
+    let alone = true
+    const engine: Engine = async (run) => {
+      if (!alone && ++arrived === counts.length) all.resolve()
+      // All of them write in the same moment.
+      if (!alone) await all.promise
+      const messages = Array.from({ length: Number(run.request.message) }, (_, nth) => ({
+        role: 'assistant' as const,
+        id: randomUUID(),
+        content: `"${nth}" – ${'\\ü'.repeat(nth)}`,
+      }))
+      for (const { content } of messages) run.emit('message', { content })
+      await run.journal.append({ messages })
+      return { status: 'finished' }
+    }
+    const here = await replica({ engine, ...where })
+    const begin = async (count: number) => {
+      const session = await here.session()
+      const turn = await here.stream(`/messages/${session}`, { message: String(count) })
+      return { count, session, turn }
+    }
+    const shown = async (ofTurns: readonly Awaited<ReturnType<typeof begin>>[]) => {
+      for (const { count, session, turn } of ofTurns) {
+        const events = await turn.rest()
+        expect(events.at(-1)?.event).toBe('done')
+        const { rows } = await sql<{ kind: string; position: number; body: string }>`
+          select kind, position, body from kernel_steps where session_id = ${session}
+          order by position`.execute(here.store.db)
+        expect(rows.map(({ kind }) => kind)).toEqual(['user', ...Array(count).fill('assistant')])
+        expect(JSON.parse(rows.at(-1)?.body ?? '').content).toMatch(`"${count - 1}" – `)
+        const { rows: runs } = await sql<Record<string, unknown>>`select status, owner, steps,
+            ended_at, last_seq, kept_seq, attempts from kernel_runs
+          where session_id = ${session}`.execute(here.store.db)
+        const lastSeq = Number(events.at(-1)?.id)
+        expect(runs).toMatchObject([
+          { status: 'finished', owner: null, steps: count + 1, last_seq: lastSeq, attempts: 0 },
+        ])
+        expect(runs[0]?.kept_seq).toBe(lastSeq - 1)
+        expect(runs[0]?.ended_at).not.toBeNull()
+      }
+    }
+    for (const count of counts) await shown([await begin(count)])
+    alone = false
+    await shown(await Promise.all(counts.map(begin)))
+  })
+})
