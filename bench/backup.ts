@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { testApp, type TestUser } from '#core/testing'
 import type { Model } from '#core'
-import { stallsDuring, toldStalls } from './support/stalls.ts'
+import { stallsDuring, toldStalls } from '../test/support/stalls.ts'
 
 /**
  * Has 50 chats stream from a server on a large SQLite file, and says for how long the event loop of the server stood still

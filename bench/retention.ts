@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testApp, TestClock } from '#core/testing'
 import { modelScript } from '../test/support/model-script.ts'
-import { stallsDuring, toldStalls } from './support/stalls.ts'
+import { stallsDuring, toldStalls } from '../test/support/stalls.ts'
 
 /**
  * Has a server on an SQLite file answer many turns, lets all of them become too old, and compares the size of the file

@@ -50,6 +50,9 @@ const unloaded = Array.from({ length: others === '0' ? 0 : 10 }, (_, i) =>
 const price = process.env.BENCH_PRICE
 const payments =
   price === undefined ? [] : [(await import('../../plugins/payments/index.ts')).default]
+/** The mode of memory; without it the plugin is not there. */
+const mode = process.env.BENCH_MEMORY
+const memory = mode === undefined ? [] : [(await import('../../plugins/memory/index.ts')).default]
 const priced = {
   PAYMENTS_TURN_PRICE: '5000',
   PAYMENTS_FIRST_CREDIT: '9000000000000',
@@ -57,10 +60,11 @@ const priced = {
 
 const many = '100000000'
 const options: AppOptions = {
-  plugins: [weather, ...unloaded, ...payments],
+  plugins: [weather, ...unloaded, ...payments, ...memory],
   ...(price === 'off' && { features: { payments: false } }),
   env: {
     ...(price === 'on' && priced),
+    ...(mode !== undefined && { MEMORY_MODE: mode }),
     DATA_DIR: folder,
     DATABASE_URL: process.env.BENCH_DATABASE_URL,
     LOG_LEVEL: 'error',

@@ -1,0 +1,118 @@
+/**
+ * Measures what the metrics cost: the CPU of turns with three calls of a tool, with the kernel's metrics and with none in
+ * their place, in alternation; and the CPU of a start that loads and makes them, beside that of the whole start.
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { z } from 'zod'
+import { KernelMetrics } from '../core/runtime/telemetry/kernel-metrics.ts'
+import { definePlugin } from '../index.ts'
+import { call, scriptedModel, testApp } from '../testing.ts'
+import { median } from './support/target.ts'
+
+const rounds = Number(process.argv[2] ?? 40)
+const perRound = 20
+const warmUp = 6
+const root = resolve(import.meta.dirname, '..')
+
+const sky = definePlugin({
+  name: 'sky',
+  summary: 'Weather.',
+  visibility: 'always',
+  tools: {
+    get_weather: {
+      description: 'Weather in a city.',
+      effect: 'read',
+      foreign: false,
+      input: z.object({ city: z.string() }),
+      run: ({ city }) => ({ city, temp_c: 21 }),
+    },
+  },
+})
+
+const script = Array.from({ length: (rounds + warmUp) * 2 * (perRound + 1) }, () => [
+  [1, 2, 3].map((n) => call('get_weather', { city: `city-${n}` })),
+  'It is 21 degrees in each of the three cities that you have asked for.',
+]).flat()
+
+const counting = Object.getOwnPropertyDescriptors(KernelMetrics.prototype)
+const silent = Object.fromEntries(
+  Object.entries(counting).map(([name, own]) =>
+    name === 'constructor' || typeof own.value !== 'function'
+      ? [name, own]
+      : [name, { ...own, value: () => undefined }],
+  ),
+)
+
+const env = { REQUEST_LOG: 'off', TURNS_PER_DAY: '1000000', RATE_LIMIT_PER_MINUTE: '1000000' }
+const app = await testApp({ plugins: [sky], model: scriptedModel(script), env })
+const user = await app.user('a user who only exists for measuring')
+
+/** The CPU milliseconds of one turn. */
+async function cost(methods: PropertyDescriptorMap): Promise<number> {
+  Object.defineProperties(KernelMetrics.prototype, methods)
+  const { sessionId } = (await user.post('/sessions', {})).body as { sessionId: string }
+  await user.say('weather', { sessionId })
+  const before = process.cpuUsage()
+  for (let n = 0; n < perRound; n++) await user.say('weather', { sessionId })
+  const { user: own, system } = process.cpuUsage(before)
+  return (own + system) / 1000 / perRound
+}
+
+const costs = { with: [] as number[], without: [] as number[] }
+for (let round = -warmUp; round < rounds; round++) {
+  const pair = { with: 0, without: 0 }
+  const order = round % 2 === 0 ? (['with', 'without'] as const) : (['without', 'with'] as const)
+  for (const name of order) pair[name] = await cost(name === 'with' ? counting : silent)
+  if (round < 0) continue
+  costs.with.push(pair.with)
+  costs.without.push(pair.without)
+}
+await app.close()
+const ratio = median(costs.with.map((ms, at) => ms / costs.without[at]!))
+console.log(
+  `${median(costs.with).toFixed(2)} ms CPU a turn with metrics, client and server; ` +
+    `${median(costs.without).toFixed(2)} ms without; ratio ${ratio.toFixed(3)} (goal: at most 1.02)`,
+)
+
+/** The CPU milliseconds that a process takes for this program. */
+function processOf(program: string): number {
+  const told = `${program}\nconsole.log(JSON.stringify(process.cpuUsage()))\nprocess.exit()`
+  const flags = ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source']
+  const args = [...flags, '--input-type=module', '-e', told]
+  const out = execFileSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
+  const { user: own, system } = JSON.parse(out.trim().split('\n').at(-1) ?? '')
+  return (own + system) / 1000
+}
+
+const data = mkdtempSync(join(tmpdir(), 'bench-metrics-'))
+const at = 'core/runtime/telemetry'
+const programs = {
+  nothing: '',
+  metrics: `const { Registry } = await import('./${at}/registry.ts')
+    const { KernelMetrics } = await import('./${at}/kernel-metrics.ts')
+    const { ProcessMetrics } = await import('./${at}/process-metrics.ts')
+    const registry = new Registry()
+    new KernelMetrics(registry), ProcessMetrics`,
+  start: `const { createApp } = await import('./index.ts')
+    const env = { DATA_DIR: ${JSON.stringify(data)}, NODE_ENV: 'test' }
+    const { port } = await createApp({ plugins: [], env, log: () => {} }).listen({ port: 0 })
+    await fetch('http://127.0.0.1:' + port + '/health')`,
+}
+processOf(programs.start) // makes the tables
+const starts = Array.from({ length: 9 }, () => ({
+  metrics: processOf(programs.metrics) - processOf(programs.nothing),
+  start: processOf(programs.start),
+}))
+rmSync(data, { recursive: true, force: true })
+const [own, whole] = [
+  median(starts.map(({ metrics }) => metrics)),
+  median(starts.map(({ start }) => start)),
+]
+console.log(
+  `${own.toFixed(1)} ms CPU to load and make the metrics, of ${whole.toFixed(0)} ms of a start: ` +
+    `${((own / whole) * 100).toFixed(1)} % (goal: at most 2)`,
+)
+process.exit(0)
