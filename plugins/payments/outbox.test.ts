@@ -7,6 +7,10 @@ import type { TestApp, TestUser } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import { paidApp, session, settledAccount } from '../../test/support/paid-app.ts'
 import { storeOf } from '../../test/support/store-of.ts'
+import { silent } from '../../test/support/silent-log.ts'
+import type { Books } from './accounts/account.ts'
+import { Outbox } from './contracts/outbox.ts'
+import { createContracts } from './contracts/tables.ts'
 import { DevelopmentLedger } from './development/ledger.ts'
 import { createLedger } from './development/tables.ts'
 import { serveLedger } from './fixtures/grpc-ledger.ts'
@@ -15,6 +19,7 @@ import { readExec, readSend, types, writeExec } from './ledger/messages.ts'
 import { grpc, type LedgerPort, LedgerStatus } from './ledger/port.ts'
 import { ProtoFields } from './ledger/proto.ts'
 import { readTx } from './ledger/tx.ts'
+import { createAccounts, withPaymentsTables } from './tables.ts'
 
 const mnemonic =
   'abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about'
@@ -57,7 +62,9 @@ await onEachDatabase('the outbox', (where) => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'outbox-'))
     store = await storeOf(folder, {})
-    await store.migrate('payments', { '001': createLedger })
+    await store.migrate('payments', {
+      ...{ '001': createLedger, '002': createAccounts, '003': createContracts },
+    })
     chain = new DevelopmentLedger({
       db: store.db,
       chainId: 'dev-1',
@@ -178,6 +185,36 @@ await onEachDatabase('the outbox', (where) => {
     },
     90_000,
   )
+
+  test('what is put there in the last moment of a look is found by the next one', async () => {
+    const db = withPaymentsTables(store.db)
+    const entry = {
+      ...{ id: randomUUID(), contract_id: 'none', did: 'did:x:late', claims: '[]', amount: 1 },
+      ...{ status: 'signed' as const, bytes: '', tx_hash: 'ab', sequence: 0, reason: null },
+      ...{ created_at: 0, changed_at: 0 },
+    }
+    let late: Promise<boolean> | undefined
+    const { signal } = new AbortController()
+    /** The first look is at its end when it gives its lease back. */
+    const watched = new Proxy(db, {
+      get: (target, name) => {
+        if (name === 'updateTable')
+          late ??= (async () => {
+            await db.insertInto('payments_outbox').values(entry).execute()
+            return outbox.drain(signal)
+          })()
+        const value = Reflect.get(target, name)
+        return typeof value === 'function' ? value.bind(target) : value
+      },
+    })
+    const gone = () => Promise.reject(new Error('the ledger was asked'))
+    const outbox: Outbox = new Outbox({
+      ...{ db: watched, log: silent, ledger: gone, signer: gone, parties: gone },
+      books: { now: () => new Date() } as Books,
+    })
+    expect(await outbox.drain(signal)).toBe(true)
+    await expect(late).rejects.toThrow('the ledger was asked')
+  })
 
   test('what is owed is asked for by nobody while it is collected', async () => {
     const { node, user, address } = await start()

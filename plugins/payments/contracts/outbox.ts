@@ -45,15 +45,27 @@ export class Outbox {
   readonly #parts: OutboxParts
   readonly #holder = randomUUID()
   #draining: Promise<boolean> | undefined
+  #next: Promise<boolean> | undefined
 
   constructor(parts: OutboxParts) {
     this.#parts = parts
   }
 
-  /** Sends what waits. True once nothing does. */
+  /**
+   * Sends what waits. True once nothing does. Whoever asks while it sends is answered by the look after this one, which they
+   * share: what they put there may have come after the last look of this one.
+   */
   drain(signal: AbortSignal): Promise<boolean> {
-    this.#draining ??= this.#drainAndRelease(signal).finally(() => (this.#draining = undefined))
-    return this.#draining
+    if (!this.#draining) {
+      this.#draining = this.#drainAndRelease(signal).finally(() => (this.#draining = undefined))
+      return this.#draining
+    }
+    const again = (): Promise<boolean> => {
+      this.#next = undefined
+      return this.drain(signal)
+    }
+    this.#next ??= this.#draining.then(again, again)
+    return this.#next
   }
 
   async #drainAndRelease(signal: AbortSignal): Promise<boolean> {
