@@ -6,7 +6,8 @@ import { Media } from './media/media.ts'
 import { proofOf } from './signalling/proof.ts'
 import { answeredFingerprint, readOffer } from './signalling/sdp.ts'
 import type { Speech } from './speech/choosing.ts'
-import { type CallsDatabase, type CallsTable, type EndedBy, withCallsTables } from './tables.ts'
+import { CallRows, dayMs, secondsOf, times } from './rows.ts'
+import type { CallsTable, EndedBy } from './tables.ts'
 import { Conversation } from './talking/conversation.ts'
 import type { z } from 'zod'
 
@@ -39,25 +40,27 @@ interface Live {
   readonly timers: NodeJS.Timeout[]
 }
 
-/** How long a process says that it lives, and how often; how long an offer waits for its page; how many calls are listed. */
-const times = { leaseMs: 6_000, beatMs: 1_500, pendingMs: 20_000, lastMinuteMs: 60_000, listed: 20 }
-const dayMs = 86_400_000
+/** How often a process says that it lives; how long before its end a call is told so. */
+const beatMs = 1_500
+const lastMinuteMs = 60_000
 
 /** The calls of this process, and the rows of all. */
 export class Calls {
-  readonly db: CallsDatabase
+  readonly rows: CallRows
   readonly speech: Speech
   readonly env: Env
   readonly #boot: CallsBoot
   readonly #media = new Media()
-  readonly #owner = randomUUID()
   readonly #live = new Map<string, Live>()
   #opening = 0
   #beating: NodeJS.Timeout | undefined
 
   constructor(boot: CallsBoot, speech: Speech) {
     this.#boot = boot
-    this.db = withCallsTables(boot.db)
+    this.rows = new CallRows({
+      ...{ db: boot.db, log: boot.log, owner: randomUUID(), now: () => boot.now() },
+      minutesPerDay: boot.env.CALLS_MINUTES_PER_DAY,
+    })
     this.speech = speech
     this.env = boot.env
   }
@@ -78,18 +81,18 @@ export class Calls {
       wanted.replaces === undefined ? undefined : await this.#replaced(did, wanted.replaces)
     const id = randomUUID()
     if (before) await this.end(before.id, 'replaced')
-    const minutesLeft = await this.minutesLeft(did)
+    const minutesLeft = await this.rows.minutesLeft(did)
     await this.#demandPlace(did, minutesLeft)
     this.#opening++
     try {
-      const row = await this.#insert(id, did, wanted, before)
+      const row = await this.rows.insert({ id, did, sessionId: wanted.sessionId }, before)
       const conversation = this.#converse(row, wanted, before)
       const live: Live = { id, did, conversation, timers: [] }
       const answer = await this.#media.open(
         id,
         { sdp: offer.sdp, place: this.#place(), silenceMs: this.env.CALLS_SILENCE_MS },
         (message) => {
-          if (message.type === 'connected') void this.#began(id)
+          if (message.type === 'connected') void this.rows.begin(id)
           conversation.take(message)
         },
       )
@@ -107,7 +110,7 @@ export class Calls {
       const expiresAt = new Date(row.created_at + times.pendingMs).toISOString()
       return { callId: id, sdp: answer, proof: proofOf(oracle, ends), expiresAt }
     } catch (error) {
-      await this.#close(id, 'server')
+      await this.rows.close(id, 'server')
       if (error instanceof RuntimeError) throw error
       log.warn({ err: error }, 'A call could not be answered')
       throw new RuntimeError('CALLS_FULL', 'No call can be answered just now.', {
@@ -125,51 +128,7 @@ export class Calls {
   async end(id: string, by: EndedBy): Promise<void> {
     const live = this.#live.get(id)
     live?.conversation.end(by)
-    await this.#close(id, by)
-  }
-
-  /** A call of the user, or `NOT_FOUND`. */
-  async own(did: string, id: string): Promise<CallsTable> {
-    const row = await this.db
-      .selectFrom('calls_calls')
-      .selectAll()
-      .where('id', '=', id)
-      .where('did', '=', did)
-      .executeTakeFirst()
-    if (row) return numbers(row)
-    throw new RuntimeError('NOT_FOUND', 'There is no such call of yours.')
-  }
-
-  /** The calls of a user that are under way. */
-  async underWay(did: string): Promise<CallsTable[]> {
-    const rows = await this.db
-      .selectFrom('calls_calls')
-      .selectAll()
-      .where('did', '=', did)
-      .where('state', '!=', 'ended')
-      .where('lease_until', '>', this.#now())
-      .orderBy('created_at', 'desc')
-      .limit(times.listed)
-      .execute()
-    return rows.map(numbers)
-  }
-
-  /** The minutes that a user may still call today. */
-  async minutesLeft(did: string): Promise<number> {
-    const at = this.#now()
-    const today = at - (at % dayMs)
-    const rows = await this.db
-      .selectFrom('calls_calls')
-      .select(['started_at', 'ended_at', 'lease_until'])
-      .where('did', '=', did)
-      .where('created_at', '>=', today)
-      .where('started_at', 'is not', null)
-      .execute()
-    const ms = rows.map(({ started_at, ended_at, lease_until }) =>
-      Math.max(0, Number(ended_at ?? Math.min(at, Number(lease_until))) - Number(started_at)),
-    )
-    const spent = ms.reduce((sum, one) => sum + one, 0) / 60_000
-    return Math.max(0, this.env.CALLS_MINUTES_PER_DAY - spent)
+    await this.rows.close(id, by)
   }
 
   /** The agent hangs up once it has said what it is saying. */
@@ -181,13 +140,7 @@ export class Calls {
 
   /** Ends the calls of a session that is deleted. */
   async sessionDeleted(sessionId: string): Promise<void> {
-    const rows = await this.db
-      .selectFrom('calls_calls')
-      .select('id')
-      .where('session_id', '=', sessionId)
-      .where('state', '!=', 'ended')
-      .limit(times.listed)
-      .execute()
+    const rows = await this.rows.ofSession(sessionId)
     for (const { id } of rows) await this.end(id, 'session')
   }
 
@@ -258,7 +211,7 @@ export class Calls {
   #soon = () => new Promise((resolve) => setTimeout(resolve, 50))
 
   async #replaced(did: string, id: string): Promise<CallsTable> {
-    const row = await this.own(did, id)
+    const row = await this.rows.own(did, id)
     if (row.ended_by === null || row.ended_by === 'lost' || row.ended_by === 'server') return row
     throw new RuntimeError('CONFLICT', `That call has ended: ${row.ended_by}.`, {
       hint: 'Begin a new call.',
@@ -279,7 +232,7 @@ export class Calls {
         hint: 'Try again in a minute, or write.',
         headers: { 'Retry-After': '60' },
       })
-    const own = await this.underWay(did)
+    const own = await this.rows.underWay(did)
     const [first] = own
     if (first && own.length >= CALLS_PER_USER)
       throw new RuntimeError('CALL_ACTIVE', 'A call of yours is under way.', {
@@ -300,30 +253,6 @@ export class Calls {
     )
   }
 
-  async #insert(id: string, did: string, wanted: WantedCall, before: CallsTable | undefined) {
-    const at = this.#now()
-    const row: CallsTable = {
-      id,
-      did,
-      session_id: wanted.sessionId,
-      type: 'audio',
-      state: 'pending',
-      owner: this.#owner,
-      lease_until: at + times.pendingMs + times.leaseMs,
-      created_at: at,
-      started_at: null,
-      ended_at: null,
-      ended_by: null,
-      seconds_before: before ? before.seconds_before + secondsOf(before, at) : 0,
-      utterances: 0,
-      interruptions: 0,
-      spoken_run: before?.spoken_run ?? null,
-      spoken_chars: before?.spoken_chars ?? 0,
-    }
-    await this.db.insertInto('calls_calls').values(row).execute()
-    return row
-  }
-
   #limit(live: Live, seconds: number): void {
     const ms = Math.max(1_000, seconds * 1_000)
     const { conversation } = live
@@ -331,23 +260,14 @@ export class Calls {
       setTimeout(() => void this.#endPending(live), times.pendingMs),
       setTimeout(() => conversation.end('limit'), ms),
     )
-    if (ms > times.lastMinuteMs)
-      live.timers.push(setTimeout(() => conversation.minuteLeft(), ms - times.lastMinuteMs))
+    if (ms > lastMinuteMs)
+      live.timers.push(setTimeout(() => conversation.minuteLeft(), ms - lastMinuteMs))
     for (const timer of live.timers) timer.unref()
   }
 
   async #endPending({ id, did, conversation }: Live): Promise<void> {
-    const row = await this.own(did, id).catch(() => undefined)
+    const row = await this.rows.own(did, id).catch(() => undefined)
     if (row?.state === 'pending') conversation.end('lost')
-  }
-
-  async #began(id: string): Promise<void> {
-    await this.db
-      .updateTable('calls_calls')
-      .set({ state: 'active', started_at: this.#now() })
-      .where('id', '=', id)
-      .where('state', '=', 'pending')
-      .execute()
   }
 
   async #ended(id: string, by: EndedBy): Promise<void> {
@@ -356,20 +276,8 @@ export class Calls {
     this.#live.delete(id)
     // The last frame, which says that it is over, goes out before the connection closes.
     setTimeout(() => this.#media.close(id), 200).unref()
-    await this.#keep(live)
-    await this.#close(id, by)
-  }
-
-  async #close(id: string, by: EndedBy): Promise<void> {
-    await this.db
-      .updateTable('calls_calls')
-      .set({ state: 'ended', ended_by: by, ended_at: this.#now() })
-      .where('id', '=', id)
-      .where('state', '!=', 'ended')
-      .execute()
-      .catch((error: unknown) =>
-        this.#boot.log.warn({ err: error }, 'The end of a call could not be kept'),
-      )
+    if (live) await this.rows.keep(id, live.conversation)
+    await this.rows.close(id, by)
   }
 
   /** While calls are under way: says that this process lives, keeps how far each was heard, and hears what ended elsewhere. */
@@ -383,55 +291,15 @@ export class Calls {
       void this.#beatOnce().catch((error: unknown) =>
         this.#boot.log.warn({ err: error }, 'Calls could not be kept; trying again'),
       )
-    }, times.beatMs)
+    }, beatMs)
     this.#beating.unref()
   }
 
   async #beatOnce(): Promise<void> {
-    const ids = [...this.#live.keys()]
-    await this.db
-      .updateTable('calls_calls')
-      .set({ lease_until: this.#now() + times.leaseMs })
-      .where('id', 'in', ids)
-      .where('state', '=', 'active')
-      .execute()
-    for (const live of [...this.#live.values()]) await this.#keep(live)
-    const ended = await this.db
-      .selectFrom('calls_calls')
-      .select(['id', 'ended_by'])
-      .where('id', 'in', ids)
-      .where('state', '=', 'ended')
-      .execute()
+    const ended = await this.rows.beat([...this.#live.keys()])
+    for (const { id, conversation } of [...this.#live.values()])
+      await this.rows.keep(id, conversation)
     for (const { id, ended_by } of ended) this.#live.get(id)?.conversation.end(ended_by ?? 'server')
-  }
-
-  async #keep(live: Live | undefined): Promise<void> {
-    if (!live) return
-    const { heard, utterances, interruptions } = live.conversation
-    await this.db
-      .updateTable('calls_calls')
-      .set({
-        ...{ utterances, interruptions },
-        ...(heard && { spoken_run: heard.runId, spoken_chars: heard.chars }),
-      })
-      .where('id', '=', live.id)
-      .execute()
-  }
-
-  /** Ends what a process left that is gone. Any replica may. */
-  async sweep(): Promise<void> {
-    const at = this.#now()
-    await this.db
-      .updateTable('calls_calls')
-      .set((eb) => ({ state: 'ended', ended_by: 'lost', ended_at: eb.ref('lease_until') }))
-      .where('state', '!=', 'ended')
-      .where('lease_until', '<', at)
-      .execute()
-    await this.db
-      .deleteFrom('calls_calls')
-      .where('created_at', '<', at - 90 * dayMs)
-      .where('state', '=', 'ended')
-      .execute()
   }
 
   #place(): Place {
@@ -441,27 +309,3 @@ export class Calls {
 
   #now = () => this.#boot.now().getTime()
 }
-
-const secondsOf = ({ started_at, ended_at }: CallsTable, now: number): number =>
-  started_at === null ? 0 : Math.round((Math.min(ended_at ?? now, now) - started_at) / 1_000)
-
-/** A row whose numbers are numbers: PostgreSQL hands out large ones as text. */
-export const numbers = (row: CallsTable): CallsTable => ({
-  ...row,
-  lease_until: Number(row.lease_until),
-  created_at: Number(row.created_at),
-  started_at: row.started_at === null ? null : Number(row.started_at),
-  ended_at: row.ended_at === null ? null : Number(row.ended_at),
-})
-
-/** A call, as its user sees it. */
-export const callView = (row: CallsTable, now: Date) => ({
-  callId: row.id,
-  sessionId: row.session_id,
-  callType: row.type,
-  callStatus: row.state,
-  callStartedAt: new Date(row.started_at ?? row.created_at).toISOString(),
-  ...(row.ended_at !== null && { callEndedAt: new Date(row.ended_at).toISOString() }),
-  seconds: secondsOf(row, now.getTime()),
-  ...(row.ended_by && { endedBy: row.ended_by }),
-})

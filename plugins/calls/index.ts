@@ -1,7 +1,8 @@
 import { definePlugin, reply, RuntimeError } from '#core'
 import { z } from 'zod'
-import { Calls, callView, numbers } from './calls.ts'
+import { Calls } from './calls.ts'
 import { environment } from './environment.ts'
+import { callView, numbers } from './rows.ts'
 import { longestOffer } from './signalling/sdp.ts'
 import { speechOf } from './speech/choosing.ts'
 import { migrations, withCallsTables } from './tables.ts'
@@ -44,7 +45,7 @@ export default definePlugin({
   },
 
   jobs: {
-    sweep: { every: '1m', run: (_, { self }) => self.sweep() },
+    sweep: { every: '1m', run: (_, { self }) => self.rows.sweep() },
   },
 
   prompt: (ctx) =>
@@ -114,7 +115,7 @@ export default definePlugin({
       async run(_, { self, user, now }) {
         const { hearing, voice } = self.speech
         const { CALLS_MINUTES, CALLS_MINUTES_PER_DAY, CALLS_IDLE_SECONDS } = self.env
-        const calls = await self.underWay(user.did)
+        const calls = await self.rows.underWay(user.did)
         return {
           hearing: { by: hearing.by, where: hearing.where, name: hearing.name },
           voice: {
@@ -130,7 +131,7 @@ export default definePlugin({
             minutesPerDay: CALLS_MINUTES_PER_DAY,
             idleSeconds: CALLS_IDLE_SECONDS,
           },
-          minutesLeft: Math.floor(await self.minutesLeft(user.did)),
+          minutesLeft: Math.floor(await self.rows.minutesLeft(user.did)),
           transports: [{ name: 'direct', tested: true }],
           calls: calls.map((row) => callView(row, now())),
         }
@@ -160,7 +161,7 @@ export default definePlugin({
       input: callId,
       output: view,
       run: async (input, { self, user, now }) =>
-        callView(await self.own(user.did, input.callId), now()),
+        callView(await self.rows.own(user.did, input.callId), now()),
     },
     'PATCH /calls/:callId/update': {
       summary:
@@ -172,9 +173,9 @@ export default definePlugin({
       }),
       output: view,
       async run(input, { self, user, now }) {
-        await self.own(user.did, input.callId)
+        await self.rows.own(user.did, input.callId)
         if (input.callStatus === 'ended') await self.end(input.callId, 'user')
-        return callView(await self.own(user.did, input.callId), now())
+        return callView(await self.rows.own(user.did, input.callId), now())
       },
     },
     'DELETE /calls/:callId': {
@@ -182,9 +183,9 @@ export default definePlugin({
       input: callId,
       output: view,
       async run(input, { self, user, now }) {
-        await self.own(user.did, input.callId)
+        await self.rows.own(user.did, input.callId)
         await self.end(input.callId, 'user')
-        return callView(await self.own(user.did, input.callId), now())
+        return callView(await self.rows.own(user.did, input.callId), now())
       },
     },
   },

@@ -22,7 +22,7 @@ const payloadType = 111
 const frameMs = 20
 /** Nothing for so long: the other end is gone. */
 const lostMs = 5_000
-/** What a page sends at most: frames of the data channel in ten seconds and bytes in each; packets and bytes of sound and picture a second. */
+/** What a page sends at most: frames of the data channel in ten seconds and bytes in each; packets and bytes of media a second. */
 const most = { frames: 200, frameBytes: 16_384, packets: 400, bytes: 187_500, brokenMs: 2_000 }
 /** How long the answer waits for its own candidates. */
 const gatherMs = 3_000

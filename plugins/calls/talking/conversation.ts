@@ -1,51 +1,16 @@
-import { type FollowedEvent, type Log, RuntimeError, type Turns } from '#core'
-import type { FromMedia, ToMedia } from '../media/messages.ts'
-import type { Hearing, OpenUtterance, Voice } from '../speech/port.ts'
+import { type FollowedEvent, RuntimeError } from '#core'
+import type { FromMedia } from '../media/messages.ts'
+import type { OpenUtterance } from '../speech/port.ts'
 import type { EndedBy } from '../tables.ts'
-import { type AgentFrame, type CallState, type PageFrame, readFrame } from './frames.ts'
+import { type PageFrame, readFrame } from './frames.ts'
+import { Line } from './line.ts'
 import { type Phrases, phrasesIn, wordsOf } from './phrases.ts'
-import { Sentences } from './sentences.ts'
+import type { ConversationOptions } from './options.ts'
+import { Quiet } from './quiet.ts'
+import { Runs, type Told } from './runs.ts'
+import type { Piece } from './sentences.ts'
 import { type Heard, Speaker } from './speaker.ts'
 import { spokenText } from './spoken-text.ts'
-
-/** What a conversation is held with. */
-export interface ConversationOptions {
-  readonly call: {
-    readonly id: string
-    readonly did: string
-    readonly sessionId: string
-    readonly type: string
-    readonly language?: string
-    readonly voice?: string
-  }
-  readonly turns: Turns
-  readonly log: Log
-  readonly hearing: Hearing | undefined
-  readonly hearingName: string
-  readonly voice: Voice | undefined
-  readonly voiceName: string
-  readonly silenceMs: number
-  readonly idleMs: number
-  /** How far a reply was heard in the call that this one replaces. */
-  readonly heardBefore?: Heard
-  /** To the thread of sound. */
-  tell(message: DistributedOmit<ToMedia>): void
-  /** The call is over. */
-  onEnd(by: EndedBy): void
-}
-
-type DistributedOmit<Message> = Message extends { call: string } ? Omit<Message, 'call'> : never
-
-/** A run of the session, as far as it was heard of. */
-interface Told {
-  readonly id: string
-  readonly sentences: Sentences
-  isCode: boolean
-  isOver: boolean
-  /** The person interrupted it: nothing more of it is said. */
-  isCut: boolean
-  moment: NodeJS.Timeout | undefined
-}
 
 /** A cough is over after so long; a tool that is slower is excused; silence is longer after a word that goes on. */
 const waits = {
@@ -53,28 +18,26 @@ const waits = {
   momentMs: 2_000,
   moreMs: 600,
   longestWords: 8_000,
-  keptRuns: 20,
 }
 
 /** One call, as a conversation: what is heard becomes a turn of the session, and what the session says is said. */
 export class Conversation {
   readonly #options: ConversationOptions
   readonly #phrases: Phrases
+  readonly #line: Line
   readonly #speaker: Speaker
   readonly #following = new AbortController()
-  readonly #runs = new Map<string, Told>()
-  #state: CallState | undefined
+  readonly #runs = new Runs()
   #utterance: OpenUtterance | undefined
   #utteranceNumber = 0
   #alarm: NodeJS.Timeout | undefined
   #waiting: { readonly runId: string } | undefined
   #isGreeted = false
-  #lastWordsAt = performance.now()
-  #idle: NodeJS.Timeout | undefined
-  #hasAsked = false
+  readonly #quiet: Quiet
   #endsAfterwards: EndedBy | undefined
   #isEnded = false
   #cutting: Promise<unknown> = Promise.resolve()
+  #dropped: ((message: Extract<FromMedia, { type: 'dropped' }>) => void) | undefined
   utterances = 0
   interruptions = 0
   /** How far the reply was heard that is being said. */
@@ -85,6 +48,15 @@ export class Conversation {
     this.#options = options
     this.#phrases = phrasesIn(call.language)
     this.heard = options.heardBefore
+    this.#line = new Line((text) => tell({ type: 'send', text }))
+    this.#quiet = new Quiet(options.idleMs, {
+      isBusy: () => this.#speaker.isBusy || !this.#runs.areOver || this.#waiting !== undefined,
+      ask: () => this.announce(this.#phrases.stillThere),
+      giveUp: () => {
+        this.announce(this.#phrases.goodbye)
+        this.endAfterwards('idle')
+      },
+    })
     this.#speaker = new Speaker({
       ...{ voice, log, isByPage: voiceName === 'browser' },
       words: {
@@ -93,14 +65,14 @@ export class Conversation {
       },
       play: tell,
       tell: (type) => this.#tellSound(type),
-      sayByPage: (id, text) => this.#send({ type: 'say', id, text }),
+      sayByPage: (id, text) => this.#line.send({ type: 'say', id, text }),
       onHeard: ({ runId, to }) => {
         if (runId !== undefined) this.heard = { runId, chars: to }
       },
       onSilent: () => this.#silent(),
       onFailed: (error) => {
         log.warn({ err: error }, 'A voice failed')
-        this.#notice('VOICE_FAILED', 'The voice is not there just now; please read along.')
+        this.#line.notice('VOICE_FAILED', 'The voice is not there just now; please read along.')
       },
     })
   }
@@ -110,8 +82,6 @@ export class Conversation {
     const { turns, call } = this.#options
     const { signal } = this.#following
     const user = { did: call.did }
-    this.#idle = setInterval(() => this.#checkIdle(), 1_000)
-    this.#idle.unref()
     try {
       for await (const told of turns.follow({ user, session: call.sessionId, signal }))
         this.#hear(told)
@@ -145,14 +115,14 @@ export class Conversation {
   /** Ends the call once what is being said was heard. */
   endAfterwards(by: EndedBy): void {
     this.#endsAfterwards = by
-    if (!this.#speaker.isBusy && this.#areOver()) this.end(by)
+    if (!this.#speaker.isBusy && this.#runs.areOver) this.end(by)
   }
 
   /** Says something of the agent's own. */
   announce(text: string): void {
-    this.#caption(`own-${++this.#utteranceNumber}`, 'agent', text)
+    this.#line.caption(`own-${++this.#utteranceNumber}`, 'agent', text)
     this.#speaker.say({ runId: undefined, from: 0, to: 0, text })
-    this.#show('speaking')
+    this.#line.show('speaking')
   }
 
   /** A fact that the page shows, and the sentence that is said of it. */
@@ -162,11 +132,11 @@ export class Conversation {
 
   end(by: EndedBy): void {
     if (this.#isEnded) return
-    this.#send({ type: 'ended', by })
+    this.#line.end(by)
     this.#isEnded = true
-    clearInterval(this.#idle)
+    this.#quiet.close()
     clearTimeout(this.#alarm)
-    for (const { moment } of this.#runs.values()) clearTimeout(moment)
+    this.#runs.close()
     this.#following.abort()
     this.#options.onEnd(by)
   }
@@ -176,8 +146,8 @@ export class Conversation {
     const { call, voiceName, hearingName } = this.#options
     if (frame.type === 'hello' && !this.#isGreeted) {
       this.#isGreeted = true
-      this.#send({ type: 'ready', callId: call.id, voice: voiceName, hearing: hearingName })
-      this.#show('listening')
+      this.#line.send({ type: 'ready', callId: call.id, voice: voiceName, hearing: hearingName })
+      this.#line.show('listening')
     } else if (frame.type === 'say') this.#words(frame.text, `say:${frame.id}`)
     else if (frame.type === 'partial') this.#partial(frame.text)
     else if (frame.type === 'stop') this.#interrupt()
@@ -186,7 +156,7 @@ export class Conversation {
   }
 
   #utteranceBegins(): void {
-    this.#lastWordsAt = performance.now()
+    this.#quiet.broken()
     const { hearing, call } = this.#options
     if (!hearing) return
     this.#utterance = hearing.open({
@@ -207,7 +177,7 @@ export class Conversation {
     } catch (error) {
       if (this.#isEnded) return
       this.#options.log.warn({ err: error }, 'Speech could not be understood')
-      this.#notice('HEARING_FAILED', this.#phrases.cannotHear)
+      this.#line.notice('HEARING_FAILED', this.#phrases.cannotHear)
       this.announce(this.#phrases.cannotHear)
     }
   }
@@ -215,8 +185,8 @@ export class Conversation {
   #partial(text: string): void {
     const words = wordsOf(text)
     if (words === '') return
-    this.#lastWordsAt = performance.now()
-    this.#caption('partial', 'you', text, false)
+    this.#quiet.broken()
+    this.#line.caption('partial', 'you', text, false)
     const last = words.split(' ').at(-1) ?? ''
     const goesOn = this.#phrases.goesOn.has(last) || text.trimEnd().endsWith(',')
     const { silenceMs, tell } = this.#options
@@ -229,12 +199,11 @@ export class Conversation {
     const text = said.slice(0, waits.longestWords).trim()
     const words = wordsOf(text)
     if (words === '') return
-    this.#lastWordsAt = performance.now()
-    this.#hasAsked = false
+    this.#quiet.broken(true)
     const wasSpeaking = this.#speaker.isBusy
     if (wasSpeaking && this.#phrases.nods.has(words)) return this.#release()
     this.utterances++
-    this.#caption(name, 'you', text)
+    this.#line.caption(name, 'you', text)
     if (this.#waiting && this.#phrases.refusals.has(words)) return this.#reject(this.#waiting)
     this.#interrupt()
     if (wasSpeaking && this.#phrases.stops.has(words)) return
@@ -244,7 +213,7 @@ export class Conversation {
 
   async #start(text: string, name: string): Promise<void> {
     const { turns, call, hearingName } = this.#options
-    this.#show('thinking')
+    this.#line.show('thinking')
     await this.#cutting // the reply that was interrupted ends before the next one begins
     try {
       const turn = turns.start({
@@ -268,7 +237,7 @@ export class Conversation {
     } catch (error) {
       const { code, message } =
         error instanceof RuntimeError ? error : { code: 'INTERNAL', message: 'That did not work.' }
-      this.#notice(code, message)
+      this.#line.notice(code, message)
       this.announce(message)
     }
   }
@@ -284,15 +253,15 @@ export class Conversation {
   }
 
   #hear(told: FollowedEvent): void {
-    const run = this.#run(told.runId)
+    const run = this.#runs.of(told.runId)
     if (told.event === 'run') {
       if (told.data.partialLength !== undefined) run.sentences.backTo(told.data.partialLength)
       run.isOver = false
       if (this.#waiting?.runId === run.id) this.#waiting = undefined
-      if (!this.#speaker.isBusy) this.#show('thinking')
+      if (!this.#speaker.isBusy) this.#line.show('thinking')
     } else if (told.event === 'message') this.#say(run, run.sentences.push(told.data.content))
     else if (told.event === 'tool_call') {
-      this.#send({ type: 'tool', name: told.data.toolName, status: told.data.status })
+      this.#line.send({ type: 'tool', name: told.data.toolName, status: told.data.status })
       clearTimeout(run.moment)
       if (told.data.status === 'isRunning')
         run.moment = setTimeout(() => {
@@ -300,7 +269,7 @@ export class Conversation {
         }, waits.momentMs)
     } else if (told.event === 'interrupt') this.#ask(run, told.data)
     else if (told.event === 'error' && !run.isCut) {
-      this.#notice(told.data.code, told.data.error)
+      this.#line.notice(told.data.code, told.data.error)
       this.announce(told.data.error)
     } else if (told.event === 'done') this.#over(run)
   }
@@ -308,7 +277,7 @@ export class Conversation {
   #ask(run: Told, data: Extract<FollowedEvent, { event: 'interrupt' }>['data']): void {
     const { toolName, args, toolCallId } = data
     this.#waiting = { runId: run.id }
-    this.#send({ type: 'approval', runId: run.id, toolName, args, toolCallId })
+    this.#line.send({ type: 'approval', runId: run.id, toolName, args, toolCallId })
     this.announce(this.#phrases.decide(toolName))
   }
 
@@ -317,28 +286,27 @@ export class Conversation {
     run.isOver = true
     if (!run.isCut) this.#say(run, run.sentences.end())
     if (!this.#speaker.isBusy) this.#silent()
-    for (const [id, { isOver }] of this.#runs)
-      if (isOver && this.#runs.size > waits.keptRuns) this.#runs.delete(id)
+    this.#runs.tidy()
   }
 
-  #say(run: Told, pieces: ReturnType<Sentences['push']>): void {
+  #say(run: Told, pieces: readonly Piece[]): void {
     if (run.isCut) return
     const { heardBefore } = this.#options
     for (const { text, from, to } of pieces) {
       const spoken = spokenText(text, run.isCode)
       run.isCode = spoken.isCode
       if (heardBefore?.runId === run.id && to <= heardBefore.chars) continue
-      this.#caption(`${run.id}:${from}`, 'agent', text)
+      this.#line.caption(`${run.id}:${from}`, 'agent', text)
       this.#speaker.say({ runId: run.id, from, to, text: spoken.text })
-      this.#show('speaking')
+      this.#line.show('speaking')
     }
   }
 
   #hold(): void {
     if (!this.#speaker.isBusy) return
     this.#speaker.hold()
-    this.#send({ type: 'hold' })
-    this.#show('held')
+    this.#line.send({ type: 'hold' })
+    this.#line.show('held')
     clearTimeout(this.#alarm)
     this.#alarm = setTimeout(() => this.#release(), waits.falseAlarmMs)
   }
@@ -348,28 +316,23 @@ export class Conversation {
     clearTimeout(this.#alarm)
     if (!this.#speaker.isHeld) return
     this.#speaker.goOn()
-    this.#send({ type: 'go' })
-    this.#show('speaking')
+    this.#line.send({ type: 'go' })
+    this.#line.show('speaking')
   }
-
-  #dropped: ((message: Extract<FromMedia, { type: 'dropped' }>) => void) | undefined
 
   /** The person has the word: what is said ends, and what was not heard is no part of the conversation. */
   #interrupt(): void {
     clearTimeout(this.#alarm)
-    const said = this.#speaker.runs
-    const open = [...this.#runs.values()].filter(
-      ({ id, isOver, isCut }) => !isCut && id !== this.#waiting?.runId && (!isOver || said.has(id)),
-    )
+    const open = this.#runs.interrupted(this.#speaker.runs, this.#waiting?.runId)
     if (!this.#speaker.isBusy && open.length === 0) return
     this.interruptions++
     for (const run of open) {
       run.isCut = true
       clearTimeout(run.moment)
     }
-    this.#send({ type: 'hold' })
+    this.#line.send({ type: 'hold' })
     this.#cutting = this.#cut(open)
-    this.#show('listening')
+    this.#line.show('listening')
   }
 
   async #cut(runs: readonly Told[]): Promise<void> {
@@ -405,66 +368,13 @@ export class Conversation {
   }
 
   #silent(): void {
-    if (this.#endsAfterwards && this.#areOver()) return this.end(this.#endsAfterwards)
-    if (this.#waiting) this.#show('waiting')
-    else this.#show(this.#areOver() ? 'listening' : 'thinking')
-    this.#lastWordsAt = performance.now()
-  }
-
-  #checkIdle(): void {
-    if (this.#speaker.isBusy || !this.#areOver() || this.#waiting) {
-      this.#lastWordsAt = performance.now()
-      return
-    }
-    const silentMs = performance.now() - this.#lastWordsAt
-    const { idleMs } = this.#options
-    if (!this.#hasAsked && silentMs > idleMs / 2) {
-      this.#hasAsked = true
-      this.announce(this.#phrases.stillThere)
-    } else if (this.#hasAsked && silentMs > idleMs / 2) {
-      this.announce(this.#phrases.goodbye)
-      this.endAfterwards('idle')
-    }
-  }
-
-  #areOver(): boolean {
-    return [...this.#runs.values()].every(({ isOver, isCut }) => isOver || isCut)
-  }
-
-  #run(id: string): Told {
-    const found = this.#runs.get(id)
-    if (found) return found
-    const made = {
-      id,
-      sentences: new Sentences(),
-      isCode: false,
-      isOver: false,
-      isCut: false,
-      moment: undefined,
-    }
-    this.#runs.set(id, made)
-    return made
+    if (this.#endsAfterwards && this.#runs.areOver) return this.end(this.#endsAfterwards)
+    if (this.#waiting) this.#line.show('waiting')
+    else this.#line.show(this.#runs.areOver ? 'listening' : 'thinking')
+    this.#quiet.broken()
   }
 
   #tellSound(type: 'hold' | 'go' | 'drop'): void {
     this.#options.tell({ type })
-  }
-
-  #notice(code: string, text: string): void {
-    this.#send({ type: 'notice', code, text: text.slice(0, 1_000) })
-  }
-
-  #caption(id: string, who: 'you' | 'agent', text: string, isFinal = true): void {
-    this.#send({ type: 'caption', id, who, text: text.slice(0, waits.longestWords), isFinal })
-  }
-
-  #show(state: CallState): void {
-    if (this.#state === state || this.#isEnded) return
-    this.#state = state
-    this.#send({ type: 'state', state })
-  }
-
-  #send(frame: AgentFrame): void {
-    if (!this.#isEnded) this.#options.tell({ type: 'send', text: JSON.stringify(frame) })
   }
 }

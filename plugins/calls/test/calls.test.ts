@@ -5,7 +5,7 @@ import { onEachDatabase } from '../../../test/support/each-database.ts'
 import calls from '../index.ts'
 import { answeredFingerprint, readOffer } from '../signalling/sdp.ts'
 import { provenText } from '../signalling/proof.ts'
-import { call, Page } from './page.ts'
+import { call, Page } from '../../../test/support/call-page.ts'
 
 const patient = { timeout: 20_000, interval: 20 }
 const long = Array.from(

@@ -9,9 +9,9 @@ import {
 } from 'werift'
 import { onTestFinished } from 'vitest'
 import type { TestUser } from '#core/testing'
-import { espeakVoice } from '../speech/command.ts'
-import { Resampler } from '../speech/resample.ts'
-import type { AgentFrame } from '../talking/frames.ts'
+import { espeakVoice } from '../../plugins/calls/speech/command.ts'
+import { Resampler } from '../../plugins/calls/speech/resample.ts'
+import type { AgentFrame } from '../../plugins/calls/talking/frames.ts'
 
 const frameSamples = 960
 
