@@ -139,6 +139,7 @@ export type {
   WantedSession,
 } from './plugin/sessions.ts'
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
+export type { ClientCall, ClientCallAnswer, TurnClientTool } from './plugin/clients/calls.ts'
 export type { EventPart, TurnEvent, TurnEvents } from './plugin/turn-event.ts'
 export type {
   AnyUserDataContext,
@@ -159,6 +160,8 @@ export type {
   TurnAnswer,
   Turns,
   WhichTurn,
+  OpenTurn,
+  ReadRun,
 } from './plugin/turns.ts'
 
 // The next two types have no `export`: the compiler then writes their meaning into the declarations of a plugin that is a

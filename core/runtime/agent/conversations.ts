@@ -4,7 +4,7 @@ import { meant } from '../../manifest/did-you-mean.ts'
 import type { AnyRoute, Log, ModelCall, Turns, User } from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
 import type { Agent } from './agent.ts'
-import { checkEdit } from './edited.ts'
+import { checkAnswer } from './edited.ts'
 import { LazyAgent } from './lazy.ts'
 import { deleteCheckpoint } from './state/checkpoint-tables.ts'
 import type { AuditTrail } from '../audit/trail.ts'
@@ -23,6 +23,8 @@ import { Runs } from '../turns/carry/runs.ts'
 import type { SpeakerRules } from '../turns/said/speaker.ts'
 import type { TurnRequest } from '../turns/run.ts'
 import { RunGates } from '../turns/gates/gates.ts'
+import { faultsOf, faultText } from '../../manifest/faults.ts'
+import { handedTools } from '../turns/wire/input.ts'
 import { turnRouteKeys, type TurnRoutes } from '../turns/wire/route-keys.ts'
 import { turnRoutes } from '../turns/wire/routes.ts'
 import { catalogueRouteKeys, catalogueRoutes } from './catalogue-routes.ts'
@@ -135,7 +137,7 @@ export class Conversations {
       onSessionDeleted: (sessionId) => agent.forget(sessionId),
       onRedacted: (sessionId) => agent.unlearn(sessionId),
       checkRequest: (request) => checkRequest(request, options),
-      checkDecision: (run, decision) => checkEdit(store.db, tools, run, decision),
+      checkDecision: (run, decision) => checkAnswer(store.db, tools, run, decision),
     })
     this.runs = runs
     this.#agent = agent
@@ -174,6 +176,7 @@ function checkRequest(
   { tools, models }: Pick<ConversationOptions, 'tools' | 'models'>,
 ): void {
   if (request.model !== undefined) models.get(request.model)
+  if (request.origin !== undefined && request.tools) demandTools(request.tools)
   const fault = clientToolsFault(request, tools)
   if (fault) throw fault
   const unknown = request.allow?.find((name) => !tools.isOffered(name) && !tools.mayBeGiven(name))
@@ -185,6 +188,16 @@ function checkRequest(
         hint: meant(unknown, tools.offered()) || 'Name tools of plugins that are on.',
       },
     )
+}
+
+/** Refuses tools of a client that no model may be offered: the rules are those of a message over HTTP. */
+function demandTools(tools: NonNullable<TurnRequest['tools']>): void {
+  const parsed = handedTools.safeParse({ tools })
+  if (parsed.success) return
+  const faults = faultsOf(parsed.error)
+  throw new RuntimeError('INPUT_INVALID', `The client's tools cannot be: ${faultText(faults)}.`, {
+    details: faults,
+  })
 }
 
 function routesOfTurns(

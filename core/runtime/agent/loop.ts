@@ -24,6 +24,7 @@ import { RunLost, type StepTiming, type WaitingCall } from '../turns/run.ts'
 import type { StepLog } from './step-log.ts'
 import type { Returning } from './tools/sub-agents.ts'
 import type { CallSite } from './tools/tool-call.ts'
+import { standstill } from './tools/parked.ts'
 import { explained } from './tools/tool-content.ts'
 import type { ToolOutcome, Tools } from './tools/tools.ts'
 import type { Turn } from './turn/turn.ts'
@@ -276,7 +277,10 @@ async function answerCalls(loop: Loop): Promise<WaitingCall | undefined> {
     clearTimeout(later)
   }
   if (turn.signal.reason instanceof RunLost) throw turn.signal.reason
-  const waiting = outcomes.find(({ waits }) => waits)?.waits
+  const waiting = standstill(
+    outcomes.flatMap(({ waits }) => waits ?? []),
+    (id) => loop.site.decisionOn?.(id) !== undefined,
+  )
   for (const [i, call] of calls.entries()) {
     const outcome = outcomes[i]! // one for each call
     if (!outcome.waits) log.addTimed(asMessage(call, outcome), outcome.timing)

@@ -34,6 +34,8 @@ export interface TurnRequest {
   readonly approvals?: boolean
   /** The browser's tools of this turn. An empty schema takes any object. */
   readonly tools?: readonly ClientTool[]
+  /** `park`: a call of a client's tool ends the run as waiting, until somebody hands in the results. */
+  readonly clientTools?: 'park'
   /** AG-UI actions that the client registered. */
   readonly agActions?: readonly (ClientTool & { readonly hasRender?: boolean })[]
 }
@@ -64,9 +66,10 @@ export type RunEnd = (
 /** Writes a checkpoint within a transaction. */
 export type Save = (transaction: Kysely<any>) => Promise<void> // any: the tables are the engine's own
 
-/** A person's answer to an approval. */
+/** A person's answer to an approval, or with `results` a client's answers to the calls of its tools. */
 export interface Decision {
-  readonly decision: 'approve' | 'reject' | 'edit'
+  readonly decision: 'approve' | 'reject' | 'edit' | 'results'
+  /** The other arguments of `edit`, the reason of `reject`, the `ClientCallAnswer`s of `results`. */
   readonly args?: unknown
 }
 
@@ -100,6 +103,9 @@ export interface WaitingCall {
   /** What others wrote that the model had read when it asked for this call, and why a person is therefore asked. */
   readonly foreign?: readonly ForeignSource[]
   readonly reason?: string
+  /** `client`: the call waits for its client and not for a person, together with all of `calls`. */
+  readonly kind?: 'client'
+  readonly calls?: readonly Pick<WaitingCall, 'toolCallId' | 'toolName' | 'args'>[]
 }
 
 /** What a model wrote in place of the older part of a conversation. */

@@ -187,17 +187,26 @@ export class Runs {
   }
 
   /** Goes on with a run that waits for a person, in a new run. */
-  async resume(user: User, runId: string, decision: Decision): Promise<Started> {
+  async resume(
+    user: User,
+    runId: string,
+    decision: Decision,
+    requestId: string = randomUUID(),
+  ): Promise<Started> {
     await this.mayTalk(user)
     const run = await this.demand(user.did, runId)
-    if (run.status !== 'waiting') throw notWaiting(run)
+    if (run.status !== 'waiting') {
+      const known = await this.#store.continuationOf(runId, requestId)
+      if (known === undefined) throw notWaiting(run)
+      return { runId: known, requestId, sessionId: run.session_id }
+    }
     const request = await this.#store.requestOf(run)
     if (request === undefined) throw gone(runId)
     await this.#options.checkDecision?.(run, decision)
     return this.#intake.begin(user, {
       did: user.did,
       sessionId: run.session_id,
-      requestId: randomUUID(),
+      requestId,
       request,
       answers: { run, decision },
     })

@@ -6,8 +6,11 @@ import type {
   FollowedEvent,
   FollowedSession,
   NewTurn,
+  OpenTurn,
+  ReadRun,
   StartedTurn,
   TurnAnswer,
+  TurnEvent,
   Turns,
   User,
   WhichTurn,
@@ -20,16 +23,19 @@ import {
   readCut,
   readFollowed,
   readNewTurn,
+  readRun,
   type ReadTurn,
   readWhich,
 } from '../new-turn.ts'
-import type { TurnRequest } from '../run.ts'
+import { fieldsIn } from '../../base/fields.ts'
+import { waitingCall } from '../journal/stop.ts'
+import type { TurnRequest, WaitingCall } from '../run.ts'
 import { closing } from '../sessions/refusals.ts'
 import { sessionOfRequest } from '../waiting/look.ts'
 import type { WaitingTurns } from '../waiting/waiting-turns.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { BegunRun, QueuedTurn } from './door.ts'
-import { PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
+import { eventsOf, PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
 
 /** What the turns of a plugin need of the app. */
 export interface PluginTurnsParts extends PluginTurnParts {
@@ -39,6 +45,16 @@ export interface PluginTurnsParts extends PluginTurnParts {
   /** The user of a DID, with the delegation that the user has stored. */
   restoreUser?(did: string): User | Promise<User>
   checkRequest?(request: TurnRequest): void
+}
+
+/** What a run stands still for. */
+function standing(runId: string, waits: WaitingCall): OpenTurn['waiting'] {
+  const calls = (waits.calls ?? [waits]).map(({ toolCallId, toolName, args }) => ({
+    toolCallId,
+    toolName,
+    args: fieldsIn(args),
+  }))
+  return { runId, kind: waits.kind ?? 'approval', calls }
 }
 
 /** How often a start looks for a session again, when another start has deleted the one that this start found. */
@@ -58,6 +74,28 @@ export class PluginTurns implements Turns {
 
   resume(answer: TurnAnswer): StartedTurn {
     return new PluginTurn(this.#parts, () => this.#goOn(answer))
+  }
+
+  events(run: ReadRun): AsyncIterable<TurnEvent> {
+    const { runs, plugin } = this.#parts
+    return (async function* () {
+      const { user, runId, after, signal } = readRun(plugin, run)
+      await runs.demand(user.did, runId)
+      yield* eventsOf(await runs.subscribe(runId, after), signal)
+    })()
+  }
+
+  async open(session: Parameters<Turns['open']>[0]): Promise<OpenTurn> {
+    const { runs, plugin, store } = this.#parts
+    const { user, session: sessionId } = readWhich(plugin, session)
+    await runs.sessions.demand(user.did, sessionId)
+    const { run, waiting } = await runs.underway(sessionId)
+    const row = waiting && (await store.find(waiting.runId))
+    const waits = row && (await waitingCall(store.db, row))
+    return {
+      ...(run && { run: { runId: run.runId } }),
+      ...(row && waits && { waiting: standing(row.id, waits) }),
+    }
   }
 
   async abort(turn: WhichTurn): Promise<boolean> {
@@ -110,9 +148,9 @@ export class PluginTurns implements Turns {
   async #goOn(answer: TurnAnswer): Promise<TakenTurn> {
     const { runs, plugin } = this.#parts
     await undefined
-    const { runId, decision, ...who } = readAnswer(plugin, answer)
+    const { runId, decision, requestId, ...who } = readAnswer(plugin, answer)
     const user = await this.#userOf(who)
-    return this.#takenAs(await runs.resume(user, runId, decision), user)
+    return this.#takenAs(await runs.resume(user, runId, decision, requestId), user)
   }
 
   /** Who speaks. A plugin that has proof of it may have the turn act under what this user has stored. */
