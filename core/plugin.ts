@@ -139,6 +139,8 @@ export type {
   WantedSession,
 } from './plugin/sessions.ts'
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
+export type { TurnPart } from './plugin/clients/parts.ts'
+export type { SaidBefore } from './plugin/clients/said-before.ts'
 export type { ClientCall, ClientCallAnswer, TurnClientTool } from './plugin/clients/calls.ts'
 export type { EventPart, TurnEvent, TurnEvents } from './plugin/turn-event.ts'
 export type {

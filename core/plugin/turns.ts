@@ -1,5 +1,6 @@
 import type { Context as KoaContext } from 'koa'
 import type { User } from './context.ts'
+import type { SaidBefore } from './clients/said-before.ts'
 import type { TurnEvent, TurnEvents } from './turn-event.ts'
 import type { ClientCall, ClientCallAnswer, TurnClientTool } from './clients/calls.ts'
 
@@ -207,10 +208,22 @@ export interface NewTurn {
   /** The IANA time zone of the user, such as `Africa/Lusaka`. */
   readonly timezone?: string
   /**
-   * `events`: the plugin shows what waits for a person and brings the decision by `turns.resume`, as a client does that shows
-   * approvals. Without it nobody can be asked, unless a client of the session shows approvals.
+   * What the client believes was said before, oldest first. Where that is what the session has, the session goes on. Where it is
+   * a shorter beginning of it, because a message was edited or is to be answered anew, the conversation goes on in a branch from
+   * there. Anything else: the model reads these lines, the newest 400 and 512 KiB of them, in place of the session's. The named
+   * session stands for the newest branch of its conversation; `begun` tells which that is. A turn with a history waits for the
+   * end of a run under way, 60 seconds at most, and then is 409 `SESSION_BUSY`; it takes the place of a run that stands still.
    */
-  readonly approvals?: 'events'
+  readonly history?: readonly SaidBefore[]
+  /** A session of its own for this turn alone, which no list shows and which is deleted an hour after it was used last. */
+  readonly ephemeral?: boolean
+  /**
+   * `events`: the plugin shows what waits for a person and brings the decision by `turns.resume`, as a client does that shows
+   * approvals. `words`: the run ends as waiting with a question in its text, and the next message of the session decides by a
+   * bare yes or no; any other message is a no and a turn of its own. `false`: nobody can be asked, and the model reads so.
+   * Without it nobody can be asked, unless a client of the session shows approvals.
+   */
+  readonly approvals?: 'events' | 'words' | false
   /** The request of a route that stands in for `POST /messages/:sessionId`: the turn counts for the caller's address. */
   readonly koa?: KoaContext
   /** Stops the turn: also one that waits for its beginning or for a person, and one that another server carries. */

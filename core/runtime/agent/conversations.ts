@@ -79,6 +79,7 @@ export class Conversations {
   readonly runs: Runs
   readonly routes: Readonly<Record<(typeof conversationRouteKeys)[number], AnyRoute>>
   readonly #agent: LazyAgent
+  readonly #branches: Branches
   readonly #log: Log
 
   constructor(options: ConversationOptions) {
@@ -136,13 +137,16 @@ export class Conversations {
         deleteCheckpoint(store.db, sessionId, checkpoint),
       onSessionDeleted: (sessionId) => agent.forget(sessionId),
       onRedacted: (sessionId) => agent.unlearn(sessionId),
+      fork: async (did, sessionId, before) =>
+        (await this.#branches.fork(did, sessionId, { before, branch: true }, noStep)).sessionId,
       checkRequest: (request) => checkRequest(request, options),
       checkDecision: (run, decision) => checkAnswer(store.db, tools, run, decision),
     })
     this.runs = runs
     this.#agent = agent
+    this.#branches = branchesOf(options, agent, runs)
     this.routes = {
-      ...whenUsed(routesOfTurns(options, agent, runs), () => this.#warm()),
+      ...whenUsed(routesOfTurns(options, agent, runs, this.#branches), () => this.#warm()),
       ...catalogueRoutes({ agent, runs, rooms, models }),
     }
   }
@@ -200,14 +204,14 @@ function demandTools(tools: NonNullable<TurnRequest['tools']>): void {
   })
 }
 
-function routesOfTurns(
-  options: ConversationOptions,
-  agent: Pick<Agent, 'load' | 'headOf' | 'stateAt'>,
+/** The conversations that branch off from others. */
+function branchesOf(
+  { store, tools }: ConversationOptions,
+  agent: Pick<Agent, 'headOf'>,
   runs: Runs,
-): TurnRoutes {
-  const { store, streams, log, tools } = options
+): Branches {
   const redactOf = (tool: string) => tools.entry(tool)?.tool?.redact
-  const branches = new Branches({
+  return new Branches({
     store,
     sessions: runs.sessions,
     // What the kernel's own tools change, a branch has for itself.
@@ -218,6 +222,19 @@ function routesOfTurns(
     shown: (tool, args) => redacted(args, redactOf(tool)),
     headOf: (kept, thread) => agent.headOf(kept, thread),
   })
+}
+
+/** A place of a branch that is a message needs no step. */
+const noStep = async () => undefined
+
+function routesOfTurns(
+  options: ConversationOptions,
+  agent: Pick<Agent, 'load' | 'headOf' | 'stateAt'>,
+  runs: Runs,
+  branches: Branches,
+): TurnRoutes {
+  const { store, streams, log, tools } = options
+  const redactOf = (tool: string) => tools.entry(tool)?.tool?.redact
   return turnRoutes({
     branches,
     stateAt: (kept) => agent.stateAt(kept),

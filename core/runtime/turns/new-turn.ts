@@ -22,6 +22,8 @@ const instructionBytes = 16 * 1024
 const quotedBytes = 64 * 1024
 const mostQuoted = 100
 const mostAllowed = 200
+/** How many lines a client's history may have. Of these, a model reads the newest. */
+const mostLines = 100_000
 const toolBytes = 1024 * 1024
 
 /** A turn that a plugin asks for, checked. */
@@ -61,6 +63,8 @@ const someUser = z.custom<NewTurn['user']>(
   (user) => isDid(Object(user).did),
   'expected a user, or an object with a did',
 )
+
+const saidLine = z.object({ role: z.enum(['user', 'assistant']), content: plainText })
 
 /** Tools of a client. Whether a model may be offered them is checked where the app's own tools are known. */
 const clientTools = z
@@ -105,7 +109,9 @@ const fields = z.strictObject({
     .transform((texts) => texts.filter((text) => text.trim() !== ''))
     .optional(),
   allow: z.array(z.string().min(1).max(200)).max(mostAllowed).optional(),
-  approvals: z.literal('events').optional(),
+  approvals: z.literal(['events', 'words', false]).optional(),
+  history: z.array(saidLine).max(mostLines).optional(),
+  ephemeral: z.boolean().optional(),
   tools: z.unknown().transform(json(isList, toolBytes)).pipe(clientTools.optional()).optional(),
   clientTools: z.enum(['wait', 'park']).optional(),
   timezone: z.string().max(100).refine(isTimeZone, 'expected an IANA time zone').optional(),
@@ -125,6 +131,10 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
   const { user, session, room, shared, requestId, whenBusy, koa, signal, ...said } = parsed.data
   const { delegation } = said
   if (room !== undefined) roomOfPlugin(plugin, room)
+  if (said.ephemeral && (session !== undefined || room !== undefined))
+    throw refused(`The turn that ${plugin} starts is ephemeral, and names a session or a room.`)
+  if (said.history && room !== undefined)
+    throw refused(`The turn that ${plugin} starts has a history, and names a room.`)
   if (shared && room === undefined)
     throw refused(`The turn that ${plugin} starts is shared, and names no room.`)
   const { message, model, from, attachments, metadata, instructions, quoted, allow } = said
@@ -150,12 +160,20 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
       ...(quoted?.length && { quoted }),
       ...(instructions?.trim() && { instructions: instructions.trim() }),
       ...(allow && { allow: [...new Set(allow)] }),
-      ...(said.approvals && { approvals: true }),
+      ...(said.approvals !== undefined && { approvals: approvalsAs[String(said.approvals)] }),
+      ...(said.history && { history: said.history }),
+      ...(said.ephemeral && { ephemeral: true as const }),
       ...(said.timezone && { timezone: said.timezone }),
       ...(said.tools?.length && { tools: said.tools }),
       ...(said.clientTools === 'park' && { clientTools: 'park' as const }),
     },
   }
+}
+
+const approvalsAs: Readonly<Record<string, TurnRequest['approvals']>> = {
+  events: true,
+  words: 'words',
+  false: 'never',
 }
 
 const longestReason = 500

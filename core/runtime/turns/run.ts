@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { RuntimeError } from '../../errors.ts'
-import type { Message, MessagePart, RunUsage, User } from '../../plugin.ts'
+import type { Message, MessagePart, RunUsage, SaidBefore, User } from '../../plugin.ts'
 import type { TurnWatch } from '../telemetry/turn-watch.ts'
 
 /** What the caller of a turn sent, after the door has parsed it. */
@@ -30,8 +30,15 @@ export interface TurnRequest {
   readonly attachments?: readonly unknown[]
   /** The files among the attachments, for the model. */
   readonly parts?: readonly MessagePart[]
-  /** The client shows what waits for a person, with a way to answer. */
-  readonly approvals?: boolean
+  /**
+   * True: the client shows what waits for a person, with a way to answer. `words`: it is asked for in the text, and answered by
+   * the next message. `never`: nobody can be asked, whoever else reads along.
+   */
+  readonly approvals?: boolean | 'words' | 'never'
+  /** What the model reads in place of what the session has. */
+  readonly history?: readonly SaidBefore[]
+  /** The session is there for this turn alone. */
+  readonly ephemeral?: true
   /** The browser's tools of this turn. An empty schema takes any object. */
   readonly tools?: readonly ClientTool[]
   /** `park`: a call of a client's tool ends the run as waiting, until somebody hands in the results. */
@@ -106,6 +113,8 @@ export interface WaitingCall {
   /** `client`: the call waits for its client and not for a person, together with all of `calls`. */
   readonly kind?: 'client'
   readonly calls?: readonly Pick<WaitingCall, 'toolCallId' | 'toolName' | 'args'>[]
+  /** The question with which the text of the run ends, where a person is asked in words. */
+  readonly line?: string
 }
 
 /** What a model wrote in place of the older part of a conversation. */

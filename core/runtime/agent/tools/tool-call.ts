@@ -171,6 +171,7 @@ async function seekApproval(calling: Calling): Promise<void> {
     const foreign = foreignBehind(calling)
     const asksItself = await asksOfItself(calling)
     if (!asksItself && foreign.length === 0) return
+    if (asksItself && turn.consent.isNever) throw nobodyToAsk(call)
     if (!asksItself && !(await turn.consent.look())) throw consentNeeded(call, foreign)
     const waits = { toolCallId: call.id, toolName: call.name, args: call.args }
     if (foreign.length === 0) throw waitFor(calling, waits)
@@ -215,6 +216,15 @@ function foreignBehind({ entry, turn, site }: Calling): readonly ForeignSource[]
   const sources = turn.consent.behind(site.within)
   return entry.client ? sources.filter(({ kind }) => kind !== 'page') : sources
 }
+
+const nobodyToAsk = ({ name }: PendingCall): RuntimeError =>
+  new RuntimeError(
+    'CONSENT_NEEDED',
+    `"${name}" was not run: a person has to approve it, and nobody can be asked here.`,
+    {
+      hint: 'Tell the user that this needs a client that shows approvals. Do not repeat the call.',
+    },
+  )
 
 const consentNeeded = ({ name }: PendingCall, sources: readonly ForeignSource[]): RuntimeError =>
   new RuntimeError(

@@ -217,17 +217,6 @@ export class RunStore {
     return row && { id: row.id, status: row.status, isHeld: row.held === 1 }
   }
 
-  /** The run that goes on from another one, where an answer of this name began it. */
-  async continuationOf(runId: string, requestId: string): Promise<string | undefined> {
-    const row = await this.db
-      .selectFrom('kernel_runs')
-      .select('id')
-      .where('continues', '=', runId)
-      .where('request_id', '=', requestId)
-      .executeTakeFirst()
-    return row?.id
-  }
-
   /** The run of a turn that has yet to end, by the id of the turn's first run. */
   openOf(sessionId: string, rootId: string) {
     return this.db

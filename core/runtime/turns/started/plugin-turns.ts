@@ -35,10 +35,12 @@ import { sessionOfRequest } from '../waiting/look.ts'
 import type { WaitingTurns } from '../waiting/waiting-turns.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { BegunRun, QueuedTurn } from './door.ts'
+import { makeEphemeral } from '../sessions/ephemeral.ts'
+import { continuing, placeTurn, type PlacingParts } from './placing.ts'
 import { eventsOf, PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
 
 /** What the turns of a plugin need of the app. */
-export interface PluginTurnsParts extends PluginTurnParts {
+export interface PluginTurnsParts extends PluginTurnParts, Pick<PlacingParts, 'fork'> {
   readonly waiting: WaitingTurns
   readonly store: RunStore
   readonly rights?: Rights
@@ -142,7 +144,14 @@ export class PluginTurns implements Turns {
     checkRequest?.(read.request)
     const user = await this.#userOf(read)
     await runs.mayTalk(user) // before a session is made
-    return { ...this.#takenAs(await this.#submit(user, read), user), signal: read.signal }
+    const placed = await placeTurn(this.#parts, user, read)
+    const { signal } = read
+    if ('known' in placed) return { ...this.#takenAs(placed.known, user), signal }
+    const begun =
+      'turn' in placed
+        ? await this.#submit(user, placed.turn)
+        : await runs.resume(user, placed.runId, placed.decision, read.requestId)
+    return { ...this.#takenAs(begun, user), signal }
   }
 
   async #goOn(answer: TurnAnswer): Promise<TakenTurn> {
@@ -150,6 +159,8 @@ export class PluginTurns implements Turns {
     await undefined
     const { runId, decision, requestId, ...who } = readAnswer(plugin, answer)
     const user = await this.#userOf(who)
+    const known = requestId && (await continuing(this.#parts.store, user.did, requestId))
+    if (known) return this.#takenAs(known, user)
     return this.#takenAs(await runs.resume(user, runId, decision, requestId), user)
   }
 
@@ -192,11 +203,13 @@ export class PluginTurns implements Turns {
   /** The session in which the turn belongs: that of the first turn of this name, the one that is named, or a new one. */
   async #sessionFor(
     { did }: User,
-    { session: id, room, shared, requestId }: ReadTurn,
+    { session: id, room, shared, requestId, request }: ReadTurn,
   ): Promise<EnsuredSession> {
     const { runs, store, plugin } = this.#parts
     const known = requestId && (await sessionOfRequest(store, did, requestId))
     if (known) return { sessionId: known, isNew: false }
+    if (request.ephemeral)
+      return { sessionId: await makeEphemeral(store, did, plugin), isNew: true }
     if (id === undefined && room === undefined)
       return { sessionId: (await runs.sessions.create(did, plugin)).sessionId, isNew: true }
     return runs.sessions.ensure(did, { id, room, shared, plugin })
