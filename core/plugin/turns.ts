@@ -185,7 +185,7 @@ export interface NewTurn {
   readonly attachments?: readonly unknown[]
   /** The model that answers; the default one where none is named. */
   readonly model?: string
-  /** Lines of the system prompt for this turn alone: 16 KiB at most. */
+  /** Lines of the system prompt for this turn alone: 36 KiB at most. */
   readonly instructions?: string
   /**
    * Other people's words that go along: 64 KiB at most. The model reads them as quoted data, and the turn counts as one

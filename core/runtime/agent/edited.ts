@@ -12,7 +12,10 @@ import type { Tools } from './tools/tools.ts'
 /** How long a run waits for what a client makes of the calls of its own tools. */
 const parkedMs = 24 * 3_600_000
 
-/** Refuses an answer to another question, and edited arguments that the waiting call's tool cannot take, before anything of the decision is recorded. */
+/**
+ * Refuses an answer to another question, and edited arguments that the waiting call's tool cannot take, before anything of the
+ * decision is recorded.
+ */
 export async function checkAnswer(
   db: Database,
   tools: Pick<Tools, 'entry'>,

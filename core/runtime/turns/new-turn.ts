@@ -18,7 +18,7 @@ import type { Decision, TurnRequest } from './run.ts'
 
 const metadataBytes = 8 * 1024
 const attachmentBytes = 1024 * 1024
-const instructionBytes = 16 * 1024
+const instructionBytes = 36 * 1024
 const quotedBytes = 64 * 1024
 const mostQuoted = 100
 const mostAllowed = 200

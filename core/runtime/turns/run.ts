@@ -110,7 +110,7 @@ export interface WaitingCall {
   /** What others wrote that the model had read when it asked for this call, and why a person is therefore asked. */
   readonly foreign?: readonly ForeignSource[]
   readonly reason?: string
-  /** `client`: the call waits for its client and not for a person, together with all of `calls`. */
+  /** `client`: the call waits for its client and not for a person, together with the others of its step. */
   readonly kind?: 'client'
   readonly calls?: readonly Pick<WaitingCall, 'toolCallId' | 'toolName' | 'args'>[]
   /** The question with which the text of the run ends, where a person is asked in words. */

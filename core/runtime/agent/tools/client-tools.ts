@@ -6,7 +6,7 @@ import type { ClientTool, Run, TurnRequest } from '../../turns/run.ts'
 import type { Hear } from '../ask/model-call.ts'
 import { partialObject } from './partial-json.ts'
 import type { ToolEntry } from './entry.ts'
-import { clientResultOf } from './parked.ts'
+import { clientResultOf } from '../turn/parked.ts'
 import type { Tools } from './tools.ts'
 
 /**

@@ -24,7 +24,7 @@ import { explained, recordedError } from './tool-content.ts'
 import type { ToolEntry } from './entry.ts'
 import { inTime } from './in-time.ts'
 import { ofTheRun } from './of-the-run.ts'
-import { clientResultOf, handedIn } from './parked.ts'
+import { clientResultOf, handedIn } from '../turn/parked.ts'
 import { underWay } from '../../watchdog/under-way.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 

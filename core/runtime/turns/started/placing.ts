@@ -6,7 +6,7 @@ import type { RunRow, RunStore } from '../journal/store.ts'
 import type { ReadTurn } from '../new-turn.ts'
 import type { Decision } from '../run.ts'
 import { sessionBusy } from '../sessions/refusals.ts'
-import { bareAnswer, codeOf } from '../waiting/in-words.ts'
+import { bareAnswer, questionCode } from '../waiting/in-words.ts'
 import type { BegunRun, TurnDoor } from './door.ts'
 
 /** How long a turn with a history waits for the end of the run under way. */
@@ -164,7 +164,7 @@ async function answered(
   const { runs, store } = parts
   const { message } = request
   if (session === undefined) {
-    const asked = codeOf(history?.at(-1)?.content ?? '')
+    const asked = questionCode(history?.at(-1)?.content ?? '')
     return asked === undefined ? undefined : await byCode(store, did, asked, message)
   }
   // A history that is not the session's is no answer to what the session asks.
@@ -191,7 +191,7 @@ async function byCode(
     .execute()
   for (const run of runs) {
     const line = (await waitingCall(store.db, run))?.line
-    if (line !== undefined && codeOf(line) === code) return decisionAbout(store, run, message)
+    if (line !== undefined && questionCode(line) === code) return decisionAbout(store, run, message)
   }
   return undefined
 }

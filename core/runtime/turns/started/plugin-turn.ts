@@ -34,7 +34,7 @@ const firstWordMs = 250
 const wordless = new Set(['run', 'error', 'model', 'context'])
 
 /** The events of a run as plugins read them. When the signal fires the reading ends, and the run goes on. */
-export async function* eventsOf(
+export async function* turnEvents(
   reader: AsyncIterableIterator<SentEvent>,
   signal?: AbortSignal,
 ): AsyncGenerator<TurnEvent, void, void> {
@@ -81,7 +81,7 @@ export class PluginTurn implements StartedTurn {
   async *[Symbol.asyncIterator](): AsyncGenerator<TurnEvent, void, void> {
     const runId = await (await this.#taken).running
     if (runId === undefined) return
-    yield* eventsOf(await this.#parts.runs.subscribe(runId))
+    yield* turnEvents(await this.#parts.runs.subscribe(runId))
   }
 
   /** Resolves when the turn has spoken, or had the time for it. The first call begins to read the events. */
@@ -100,7 +100,7 @@ export class PluginTurn implements StartedTurn {
     const timer = setTimeout(() => over.abort(), firstWordMs)
     let failure: TurnEvents['error'] | undefined
     try {
-      for await (const { event, data } of eventsOf(
+      for await (const { event, data } of turnEvents(
         await this.#parts.runs.subscribe(runId),
         over.signal,
       )) {

@@ -37,7 +37,7 @@ import type { RunStore } from '../journal/store.ts'
 import type { BegunRun, QueuedTurn } from './door.ts'
 import { makeEphemeral } from '../sessions/ephemeral.ts'
 import { continuing, placeTurn, type PlacingParts } from './placing.ts'
-import { eventsOf, PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
+import { turnEvents, PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
 
 /** What the turns of a plugin need of the app. */
 export interface PluginTurnsParts extends PluginTurnParts, Pick<PlacingParts, 'fork'> {
@@ -83,7 +83,7 @@ export class PluginTurns implements Turns {
     return (async function* () {
       const { user, runId, after, signal } = readRun(plugin, run)
       await runs.demand(user.did, runId)
-      yield* eventsOf(await runs.subscribe(runId, after), signal)
+      yield* turnEvents(await runs.subscribe(runId, after), signal)
     })()
   }
 

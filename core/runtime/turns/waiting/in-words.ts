@@ -22,12 +22,12 @@ const no = new Set('no n nope reject hapana ayi iyayi non nein nao não nie'.spl
 export function bareAnswer(message: string, line: string): 'approve' | 'reject' | undefined {
   if (message.length > 60) return undefined
   const [, words = '', code] = /^\s*(.*?)\s*(?:\[?([0-9a-f]{8})\]?)?\s*$/su.exec(message) ?? []
-  if (code !== undefined && code !== codeOf(line)) return undefined
+  if (code !== undefined && code !== questionCode(line)) return undefined
   const word = words.toLowerCase().replace(/[\s.!,;:]+$/u, '')
   if (yes.has(word)) return 'approve'
   return no.has(word) ? 'reject' : undefined
 }
 
 /** The code with which a text ends that asks in words; undefined where it does not ask. */
-export const codeOf = (text: string): string | undefined =>
+export const questionCode = (text: string): string | undefined =>
   /Answer\s*yes\s*or\s*no\.\s*\[([0-9a-f]{8})\]\s*$/u.exec(text)?.[1]

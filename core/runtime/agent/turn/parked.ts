@@ -2,7 +2,6 @@ import { RuntimeError } from '../../../errors.ts'
 import { fieldsIn } from '../../base/fields.ts'
 import type { ClientCallAnswer } from '../../../plugin.ts'
 import type { Decision, WaitingCall } from '../../turns/run.ts'
-import type { Decided } from '../state/graph.ts'
 
 /** What the model reads of a call to which its client gave no answer. */
 export const noAnswer = 'The client gave no answer.'
@@ -14,7 +13,9 @@ export function clientResultOf({ result, error }: Omit<ClientCallAnswer, 'toolCa
 }
 
 /** Makes the function that finds what was decided about a call: by a person, or by the client whose calls they are. */
-export function decisionsOf(decided: Decided | undefined) {
+export function decisionsOf(
+  decided: { readonly waits: WaitingCall; readonly decision: Decision } | undefined,
+) {
   return (toolCallId: string): Decision | undefined => {
     if (!decided) return undefined
     const { waits, decision } = decided
