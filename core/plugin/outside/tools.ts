@@ -59,8 +59,11 @@ export interface OutsideResult {
 
 /** The tools of all plugins, for those who call them without a model and without a session. */
 export interface OutsideTools {
-  /** The tools that a user may call: those of plugins that are on, are not silent and are open to the user. */
-  list(whose: { readonly user: User }): Promise<readonly OutsideTool[]>
+  /**
+   * The tools that a user may call: those of plugins that are on, are not silent and are open to the user. With `name` the one
+   * of that name alone, where there is one.
+   */
+  list(whose: { readonly user: User; readonly name?: string }): Promise<readonly OutsideTool[]>
   /**
    * Calls a tool: its gate, the rights of the user, the check of the arguments, the middleware, limits, room-scoped state and
    * audit are those of a turn. Rejects with what the tool failed with, and with `APPROVAL_NEEDED` where a person is to be asked.

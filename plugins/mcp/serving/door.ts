@@ -14,6 +14,8 @@ import { askName, callsTools, mayCall, wantedPlugins } from './offered.ts'
 import { demandOwnHost, type OwnHosts } from './own-host.ts'
 import type { Protocol } from './protocol.ts'
 
+const longestName = 200
+
 /** What the door needs of the app. */
 export interface DoorParts {
   readonly tools: OutsideTools
@@ -48,6 +50,9 @@ export class Door {
     if (Array.isArray(body))
       return refusal(400, null, -32600, 'Batches are not taken: send one message at a time.')
     const call = calledIn(body)
+    // The package would say the name back, however long it is.
+    if (call && String(call.name).length > longestName)
+      return refusal(400, call.id, -32602, 'No tool has a name that long.')
     if (call && call.name !== askName && !callsTools(user)) return lacking(call.id)
     this.#opening ??= this.#open()
     const protocol = await this.#opening

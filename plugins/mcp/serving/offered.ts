@@ -65,7 +65,7 @@ export async function offeredTool(
   tools: OutsideTools,
   plugins: ReadonlySet<string> | undefined,
 ): Promise<OutsideTool> {
-  const found = (await tools.list({ user })).find((tool) => tool.name === name)
+  const [found] = await tools.list({ user, name })
   if (found && (plugins?.has(found.plugin) ?? true)) return found
   throw new RuntimeError('NOT_FOUND', `There is no tool called "${name.slice(0, 64)}".`, {
     hint: 'Ask for the list of tools.',

@@ -10,6 +10,7 @@ const env = {
   ORACLE_MNEMONIC: 'words of the tests of serving by MCP',
   API_KEY: 'an-api-key-of-this-test',
   CORS_ORIGIN: '*, https://editor.example',
+  NODE_ENV: 'test',
 }
 let app: TestApp
 let user: TestUser
@@ -213,7 +214,7 @@ describe('/mcp', () => {
       (await send(app, of, message('tools/call', { name: 'count', arguments: {} }))).body.result
         .content[0].text
     expect([await text(), await text()]).toEqual(['opened 1 times', 'opened 2 times'])
-    const lines = app.log.filter((line) => line.includes('"count accepted"'))
+    const lines = app.log.filter((line) => line.includes('count accepted'))
     expect(lines.filter((line) => line.includes(mine.did))).toHaveLength(2)
   })
 

@@ -18,7 +18,7 @@ import { isRecord } from '../../base/fields.ts'
 import type { PluginRecord } from '../../base/plugin-record.ts'
 import { piecesOf } from '../../files/pieces.ts'
 import type { RoomState } from '../../store/room-state.ts'
-import { loadRoom, saveRoom, stateKeys, TurnState } from '../state/state.ts'
+import { loadRoom, saveRoom, type StateKey, stateKeys, TurnState } from '../state/state.ts'
 import type { ToolEntry } from '../tools/entry.ts'
 import type { CallSite } from '../tools/tool-call.ts'
 import { fitsIn, resultText, usualResultBytes } from '../tools/tool-content.ts'
@@ -39,6 +39,18 @@ export interface OutsideOptions {
   readonly log: Log
 }
 
+/** Whose tools are listed. */
+interface Whose {
+  readonly user: User
+  readonly name?: string
+}
+
+/** What a list needs of its turn. */
+interface Listing {
+  readonly names?: ReadonlySet<string>
+  readonly readsState?: boolean
+}
+
 /** No result is larger, whatever a caller asks for. */
 const mostResultBytes = 256 * 1024
 
@@ -49,17 +61,26 @@ const mostResultBytes = 256 * 1024
 export class CallsOutside implements OutsideTools {
   readonly #options: OutsideOptions
   readonly #known = new WeakMap<ToolEntry, OutsideTool>()
+  readonly #keys: readonly StateKey[]
+  /** Every plugin counts as loaded. */
+  readonly #all: Set<string>
 
   constructor(options: OutsideOptions) {
     this.#options = options
+    this.#keys = stateKeys(options.records)
+    this.#all = new Set(options.records.map(({ name }) => name))
   }
 
-  async list({ user }: { readonly user: User }): Promise<readonly OutsideTool[]> {
+  async list({ user, name }: Whose): Promise<readonly OutsideTool[]> {
     await this.#demand(user)
     const { tools } = this.#options
-    const { turn } = await this.#begin({ user, name: '' })
-    return tools.specs(turn).flatMap(({ name }) => {
-      const entry = tools.entry(name)
+    const names = name === undefined ? tools.offered() : [name]
+    const entries = names.flatMap((each) => tools.entry(each) ?? [])
+    // Only a tool that is switched on and off reads state before it is called.
+    const readsState = entries.some(({ tool }) => tool?.enabled !== undefined)
+    const { turn } = await this.#begin({ user, name: '' }, { names: new Set(names), readsState })
+    return tools.specs(turn).flatMap((spec) => {
+      const entry = tools.entry(spec.name)
       return entry?.record && entry.tool ? [this.#told(entry)] : []
     })
   }
@@ -88,10 +109,10 @@ export class CallsOutside implements OutsideTools {
   }
 
   /** A turn of one call. */
-  async #begin(call: OutsideCall) {
-    const { records, rooms, rights, audit, log, model } = this.#options
+  async #begin(call: OutsideCall, { names, readsState = true }: Listing = {}) {
+    const { rooms, rights, audit, log, model } = this.#options
     const { user, requestId = randomUUID(), approvals } = call
-    const keys = stateKeys(records)
+    const keys = readsState ? this.#keys : []
     const room = rooms.of(user.did)
     const state = new TurnState(keys, {}, await loadRoom(rooms, room, keys), log)
     const session = { id: `outside-${randomUUID()}` }
@@ -109,7 +130,8 @@ export class CallsOutside implements OutsideTools {
       consent: new Consent({
         request: { message: '', approvals: approvals === 'events' },
       }),
-      loaded: new Set(records.map(({ name }) => name)),
+      ...(names && { allow: names }),
+      loaded: this.#all,
       states: state.byPlugin,
       emit: () => emitting(call),
     }
