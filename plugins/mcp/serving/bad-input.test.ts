@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { scriptedModel, testApp, type TestApp } from '#core/testing'
 import mcpServers from '../index.ts'
-import { done, keyOf, message, send, vault } from './fixture.ts'
+import { done, keyOf, message, send, vault } from '../../../test/support/mcp-clients.ts'
 
 let app: TestApp
 let key: string

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { scriptedModel, testApp, type TestApp, type TestUser } from '#core/testing'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
 import mcpServers from '../index.ts'
-import { done, keyOf, message, send, vault } from './fixture.ts'
+import { done, keyOf, message, send, vault } from '../../../test/support/mcp-clients.ts'
 
 const elicitation = { elicitation: { form: {} } }
 const yes = { approve: { action: 'accept', content: { approve: true } } }

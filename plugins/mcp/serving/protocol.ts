@@ -186,13 +186,12 @@ class Call {
   /** Whether the client shows questions to its person. */
   get #canAsk(): boolean {
     if (!this.#hasQuestions) return false
-    const declared = this.#ctx.mcpReq.envelope?.[CLIENT_CAPABILITIES_META_KEY]?.elicitation
-    return declared !== undefined && (declared.form !== undefined || declared.url === undefined)
+    return showsForms(this.#ctx.mcpReq.envelope)
   }
 
   #progress(done: number, total?: number, note?: string): void {
-    const { _meta, notify } = this.#ctx.mcpReq
-    const progressToken = _meta?.progressToken
+    const { mcpReq } = this.#ctx
+    const progressToken = tokenIn(mcpReq)
     if (progressToken === undefined) return
     const message = note?.slice(0, longestNote).toWellFormed()
     const params = {
@@ -201,8 +200,25 @@ class Call {
       ...(message && { message }),
     }
     // Whoever has left hears of no progress.
-    notify({ method: 'notifications/progress', params }).catch(() => undefined)
+    mcpReq.notify({ method: 'notifications/progress', params }).catch(() => undefined)
   }
+}
+
+/** By what the client wants to be told of progress; undefined where it does not want to. */
+function tokenIn(request: object): string | number | undefined {
+  const meta: unknown = Reflect.get(request, '_meta')
+  const { progressToken }: Readonly<Record<string, unknown>> = Object(meta)
+  return typeof progressToken === 'string' || typeof progressToken === 'number'
+    ? progressToken
+    : undefined
+}
+
+/** Whether a client declares with its request that it shows forms: an empty declaration of elicitation means forms. */
+function showsForms(envelope: object | undefined): boolean {
+  const declared: unknown = envelope && Reflect.get(envelope, CLIENT_CAPABILITIES_META_KEY)
+  const { elicitation }: Readonly<Record<string, unknown>> = Object(declared)
+  if (typeof elicitation !== 'object' || elicitation === null) return false
+  return Object.keys(elicitation).length === 0 || Reflect.get(elicitation, 'form') !== undefined
 }
 
 const saysYes = (answer: object): boolean => {

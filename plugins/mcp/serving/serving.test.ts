@@ -4,7 +4,7 @@ import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprot
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { scriptedModel, testApp, type TestApp, type TestUser } from '#core/testing'
 import mcpServers from '../index.ts'
-import { done, keyOf, message, quiet, send, vault } from './fixture.ts'
+import { done, keyOf, message, quiet, send, vault } from '../../../test/support/mcp-clients.ts'
 
 const env = {
   ORACLE_MNEMONIC: 'words of the tests of serving by MCP',
