@@ -3,6 +3,7 @@ import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { scriptedModel, testApp, type TestApp, type TestUser } from '#core/testing'
+import { heldModel } from '../../../test/support/held-model.ts'
 import mcpServers from '../index.ts'
 import { done, keyOf, message, quiet, send, vault } from '../../../test/support/mcp-clients.ts'
 
@@ -205,6 +206,32 @@ describe('/mcp', () => {
     setTimeout(() => leaving.abort(), 100)
     await expect(gone).rejects.toThrow()
     await expect.poll(() => done).toEqual(['stopped'])
+  })
+
+  it('stops the turn of ask when the client leaves', async () => {
+    const model = heldModel(['Once upon '], ['a time.'])
+    const other = await testApp({ plugins: [vault, mcpServers], model, env })
+    onTestFinished(() => other.close())
+    const mine = await other.user()
+    const of = await keyOf(mine)
+    const leaving = new AbortController()
+    const client = new Client({ name: 'new', version: '1' })
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(`${other.url}/mcp`), headers(of)),
+    )
+    const gone = client.callTool(
+      { name: 'ask', arguments: { message: 'A story' } },
+      { signal: leaving.signal, onprogress: () => leaving.abort() },
+    )
+    await expect(gone).rejects.toThrow()
+    await client.close()
+    const { sessions } = (await mine.get('/sessions')).body
+    // The model says no more by itself, so only a turn that was stopped ends.
+    const statuses = async () =>
+      (await mine.get(`/sessions/${sessions[0].sessionId}/runs`)).body.runs.map(
+        ({ status }: { status: string }) => status,
+      )
+    await expect.poll(statuses).toEqual(['aborted'])
   })
 
   it('keeps what outlives a session, and leaves a line about each write', async () => {
