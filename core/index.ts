@@ -40,6 +40,8 @@ export {
   type OfferSettings,
   type OfferedModels,
   type Oracle,
+  type OutsideTool,
+  type OutsideTools,
   type Plugin,
   type PluginSessions,
   type RoomChange,

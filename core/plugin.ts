@@ -65,6 +65,12 @@ export type { Category, Manifest, Stability, Visibility } from './plugin/manifes
 export type { HttpLayer, Middleware, PendingCall } from './plugin/middleware.ts'
 export type { Notice, NoticeKind } from './plugin/notices.ts'
 export type {
+  OutsideCall,
+  OutsideResult,
+  OutsideTool,
+  OutsideTools,
+} from './plugin/outside/tools.ts'
+export type {
   Delta,
   Message,
   Embedder,

@@ -1,6 +1,7 @@
 import type { RuntimeError } from '../errors.ts'
 import type { HttpLayer, RouteContext } from '../plugin.ts'
-import type { Conversations } from './agent/conversations.ts'
+import { type Conversations, demandTalk } from './agent/conversations.ts'
+import { CallsOutside } from './agent/outside/outside-tools.ts'
 import type { Tools } from './agent/tools/tools.ts'
 import { Callers } from './auth/callers.ts'
 import type { Grantable } from './auth/grants/request.ts'
@@ -134,9 +135,24 @@ export function serve(
   setups.goOn({
     sessionsOf: (plugin) => conversations.runs.sessionsOf(plugin),
     turnsOf: (plugin) => conversations.turnsOf(plugin),
+    tools: callsOutside(blueprint, served),
     joinLate: (record) => joinLate(record, blueprint, served, { http, routes }),
   })
   return { http, channel, erasures: kept.erasures }
+}
+
+/** Calls of tools without a model and without a session. */
+function callsOutside(
+  { config, records, chosen, log }: Blueprint,
+  { identity, tools, rooms, ground }: Served,
+): CallsOutside {
+  const { grants: rights } = identity
+  return new CallsOutside({
+    ...{ records: records.filter(isActive), tools, rooms, rights, log },
+    audit: ground.audit,
+    model: () => chosen.models.get(),
+    demandTalk: config.ACCESS === 'granted' ? (user) => demandTalk(user, rights) : undefined,
+  })
 }
 
 /** What is kept of users, as they see it, take it and have it erased. */

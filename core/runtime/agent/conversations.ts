@@ -259,7 +259,7 @@ function routesOfTurns(
 }
 
 /** Refuses the turn of a user who may not talk to the agent. A user whom a plugin names has only the grants of the DID. */
-async function demandTalk(user: User, rights: Rights): Promise<void> {
+export async function demandTalk(user: User, rights: Rights): Promise<void> {
   await rights.refresh(user.did)
   if (rights.granted(user.did, talkAbility) || user.can(talkAbility, rights.oracleDid)) return
   throw notGranted(user, talkAbility, rights.oracleDid, 'Talking to the agent')

@@ -45,6 +45,8 @@ export interface CallSite {
   readonly turnTools?: ReadonlyMap<string, ToolEntry>
   /** The only tools that a sub-agent may call; undefined in the loop of the turn. */
   readonly only?: ReadonlySet<string>
+  /** How much of a result is handed out, in bytes, in place of what the tool and the kernel say. */
+  readonly maxResultBytes?: number
   /** Writes the audit line of a call. */
   readonly audit?: AuditCall
   /** Hears that the user's delegation did not allow a call, and whether that is because the user revoked the delegation. */
