@@ -29,8 +29,7 @@ export class MessageSum {
     let known = this.#known.get(first)
     if (!known || !isBeginning(known.messages, all, from))
       this.#known.set(first, (known = { messages: [], sum: 0 }))
-    for (let i = from + known.messages.length; i < all.length; i++) {
-      const message = all[i]! // within its length
+    for (const message of all.slice(from + known.messages.length)) {
       known.sum += this.#figure(message)
       known.messages.push(message)
     }
