@@ -6,7 +6,9 @@ import {
   checkedUsage,
   costOf,
 } from '../../core/runtime/model/usage/counts.ts'
-import type { Delta, ModelUsage } from '#core/models'
+import { MessageSum } from '../../core/runtime/model/usage/message-sum.ts'
+import { forModel } from '../../core/runtime/model/for-model.ts'
+import type { Delta, Message, Model, ModelRequest, ModelUsage } from '#core/models'
 
 const price = { input: 3, output: 15, cachedInput: 0.3, cacheWrite: 3.75 }
 const whole: ModelUsage = {
@@ -104,5 +106,56 @@ describe('a usage that a provider tells', () => {
     }
     const { usage } = await assemble(deltas())
     expect(usage).toEqual({ inputTokens: 10, outputTokens: 5 })
+  })
+})
+
+describe('a sum over the messages of a conversation', () => {
+  const said = (content: string): Message => ({ role: 'user', id: content, content })
+  const system: Message = { role: 'system', content: 'sys' }
+  const lengths = () => {
+    const looked: string[] = []
+    const sum = new MessageSum(({ content }) => {
+      looked.push(content)
+      return content.length
+    })
+    return { sum, looked }
+  }
+
+  it('looks at what is new alone, and at each conversation apart', () => {
+    const { sum, looked } = lengths()
+    const [a, bb, ccc] = [said('a'), said('bb'), said('ccc')]
+    expect(sum.of([])).toBe(0)
+    expect(sum.of([a, bb])).toBe(3)
+    expect(sum.of([system, a, bb, ccc])).toBe(9)
+    expect(looked).toEqual(['a', 'bb', 'sys', 'ccc'])
+    expect(sum.of([said('other')])).toBe(5)
+    expect(sum.of([a, bb, ccc])).toBe(6)
+    expect(looked.slice(4)).toEqual(['other'])
+  })
+
+  it('counts anew where a message is another one, is missing or stands before the others', () => {
+    const { sum } = lengths()
+    const [a, bb, ccc] = [said('a'), said('bb'), said('ccc')]
+    expect(sum.of([a, bb, ccc])).toBe(6)
+    expect(sum.of([a, said('bbbb'), ccc])).toBe(8)
+    expect(sum.of([a])).toBe(1)
+    expect(sum.of([ccc, a])).toBe(4)
+    expect(sum.of([a, bb, ccc])).toBe(6)
+  })
+
+  it('leaves no data of a provider to another, whenever the data came', () => {
+    const model = { id: 'two', origin: 'other' } as Model
+    const messages: Message[] = [said('a')]
+    const request = { messages, tools: [], signal: AbortSignal.timeout(1_000) } as ModelRequest
+    expect(forModel(request, model)).toBe(request)
+    const provider = { by: 'one', data: { signed: 'secret' } }
+    const answer: Message = { role: 'assistant', id: 'b', content: 'b', provider }
+    for (const all of [
+      [said('a'), answer],
+      [...messages, answer],
+      [...messages, answer, said('c')],
+      [system, ...messages, answer],
+    ])
+      expect(JSON.stringify(forModel({ ...request, messages: all }, model))).not.toContain('secret')
   })
 })

@@ -33,7 +33,7 @@ import {
 import { StepLog, type TakeChanges } from './step-log.ts'
 import type { CallSite } from './tools/tool-call.ts'
 import type { Rights } from '../auth/grants/rights.ts'
-import { wasCut } from './tools/cut-result.ts'
+import { cutResults, wasCut } from './tools/cut-result.ts'
 import { writes } from './tools/entry.ts'
 import type { Tools } from './tools/tools.ts'
 import { ToolsOfTurn } from './tools/turn-tools.ts'
@@ -167,7 +167,8 @@ export class AgentTurn {
     const takeChanges = this.#takingChanges(state, loaded)
     const stepLog = new StepLog(this.#run.journal, this.#past, takeChanges)
     const before = [...earlier, asTold(toUserMessage(runId, request))]
-    const areKept = before.some(wasCut) || this.#past.some(({ messages }) => messages.some(wasCut))
+    const areKept =
+      cutResults.isAny(before) || this.#past.some(({ messages }) => messages.some(wasCut))
     const turn = this.#turn({ model, before, loaded, state, stepLog, areKept })
     live.set(sessionId, (this.#live = turn))
     const turnTools = this.#turnTools(turn)

@@ -1,4 +1,5 @@
 import type { Message } from '../../plugin.ts'
+import { MessageSum } from '../model/usage/message-sum.ts'
 import type { Run } from '../turns/run.ts'
 
 type Recalling = Pick<Run, 'sessionId' | 'previous' | 'redactions'>
@@ -36,8 +37,7 @@ export class SessionMemory {
   /** Keeps the messages that a run left, unless they are very many. The sessions kept longest ago make room. */
   keep({ sessionId, runId, redactions }: Keeping, messages: readonly Message[]): void {
     this.forget(sessionId)
-    let size = 0
-    for (const message of messages) size += message.content.length + 200 + dataOf(message)
+    const size = sizes.of(messages)
     if (size > mostCharacters / 4) return
     this.#sessions.set(sessionId, { run: runId, redactions, messages, size })
     this.#size += size
@@ -56,6 +56,8 @@ export class SessionMemory {
 }
 
 const known = new WeakMap<object, number>()
+
+const sizes = new MessageSum((message) => message.content.length + 200 + dataOf(message))
 
 /** How many characters a message has for its provider. */
 function dataOf(message: Message): number {

@@ -1,4 +1,5 @@
 import type { Message, Model, ModelRequest } from '../../plugin.ts'
+import { MessageSum } from './usage/message-sum.ts'
 
 type Said = Extract<Message, { role: 'assistant' }>
 
@@ -22,14 +23,31 @@ function withoutProvider(message: Said): Said {
   return known
 }
 
+/** How many messages of a conversation have data of another provider, by who may read what a model's own provider wants back. */
+const foreignTo = new Map<string, MessageSum>()
+
+function isForeignTo(origin: string, message: Message): message is Said {
+  const { by } = (message.role === 'assistant' && message.provider) || {}
+  return by !== undefined && by !== origin
+}
+
+function foreignOf(origin: string): MessageSum {
+  let sum = foreignTo.get(origin)
+  if (!sum) {
+    sum = new MessageSum((message) => (isForeignTo(origin, message) ? 1 : 0))
+    if (foreignTo.size >= mostOrigins) foreignTo.clear()
+    foreignTo.set(origin, sum)
+  }
+  return sum
+}
+const mostOrigins = 200
+
 /** A request as a model gets it: what other providers want back is left out. */
 export function forModel(request: ModelRequest, model: Model): ModelRequest {
   const origin = originOf(model)
-  const isForeign = (message: Message): message is Said =>
-    message.role === 'assistant' && message.provider !== undefined && message.provider.by !== origin
-  if (!request.messages.some(isForeign)) return request
+  if (!foreignOf(origin).isAny(request.messages)) return request
   const messages = request.messages.map((message) =>
-    isForeign(message) ? withoutProvider(message) : message,
+    isForeignTo(origin, message) ? withoutProvider(message) : message,
   )
   return { ...request, messages }
 }

@@ -179,14 +179,10 @@ export class KernelMetrics {
     this.#modelCalls.add({ model, code: code ?? 'none' })
     if (firstMs !== undefined) this.#firstToken.observe(firstMs / 1000, { model })
     const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens } = usage
-    const kinds = {
-      input: inputTokens,
-      output: outputTokens,
-      cache_read: cachedTokens,
-      cache_write: cacheWriteTokens,
-    }
-    for (const [kind, count] of Object.entries(kinds))
-      if (count) this.#tokens.add({ model, kind }, count)
+    if (inputTokens) this.#tokens.add({ model, kind: 'input' }, inputTokens)
+    if (outputTokens) this.#tokens.add({ model, kind: 'output' }, outputTokens)
+    if (cachedTokens) this.#tokens.add({ model, kind: 'cache_read' }, cachedTokens)
+    if (cacheWriteTokens) this.#tokens.add({ model, kind: 'cache_write' }, cacheWriteTokens)
   }
 
   tool({ tool, plugin, outcome, ms }: EndedTool): void {

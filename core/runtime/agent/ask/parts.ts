@@ -1,4 +1,5 @@
 import type { Message, MessagePart, Model } from '../../../plugin.ts'
+import { MessageSum } from '../../model/usage/message-sum.ts'
 import { quote } from '../../base/quote.ts'
 import { isTextPart, kindName, knowWhatItReads, readsPart } from '../../model/reads.ts'
 import type { FilesOfTurn } from '../turn/files.ts'
@@ -32,6 +33,9 @@ type WithParts = Extract<Message, { role: 'user' | 'tool' }>
 /** Whether a message has files beside its words. */
 export const hasParts = (message: Message): message is WithParts =>
   (message.role === 'user' || message.role === 'tool') && (message.parts?.length ?? 0) > 0
+
+/** How many messages have files beside their words. */
+export const withParts = new MessageSum((message) => (hasParts(message) ? 1 : 0))
 
 async function asRead(
   message: WithParts,

@@ -1,4 +1,6 @@
 import type { Message } from '../../../plugin.ts'
+import { MessageSum } from '../../model/usage/message-sum.ts'
+
 /** Where a value was cut, and by which handle `read_result` reads the rest. */
 export interface More {
   /** Absent when the result was too large to be kept. */
@@ -138,13 +140,9 @@ export function headOf(text: string, bytes: number): string {
   return text.slice(0, code >= 0xd800 && code <= 0xdbff ? least - 1 : least)
 }
 
-/** Messages of which it is known that they were not cut: every turn of a session asks of all of them. */
-const whole = new WeakSet<Message>()
-
 /** Whether a message is a result that was cut: the model may want to read on in it. */
-export function wasCut(message: Message): boolean {
-  if (message.role !== 'tool' || whole.has(message)) return false
-  const isCut = message.content.includes('"$more":{"handle"')
-  if (!isCut) whole.add(message)
-  return isCut
-}
+export const wasCut = (message: Message): boolean =>
+  message.role === 'tool' && message.content.includes('"$more":{"handle"')
+
+/** How many results of a conversation were cut: every turn of a session asks that of all of them. */
+export const cutResults = new MessageSum((message) => (wasCut(message) ? 1 : 0))

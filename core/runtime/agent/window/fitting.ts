@@ -6,7 +6,7 @@ import { messageBytes, bytesOfAll, bytesOfConversation } from '../../model/windo
 import type { Summary } from '../../turns/run.ts'
 import { cutWords, isWords } from '../../turns/summary.ts'
 import { mended } from '../ask/history.ts'
-import { hasParts } from '../ask/parts.ts'
+import { hasParts, withParts } from '../ask/parts.ts'
 import { foreignInAll } from '../turn/consent.ts'
 import { folded, spanOf } from './fold.ts'
 import { pruned } from './prune.ts'
@@ -102,7 +102,7 @@ export class Fitting {
     this.#asking = words?.role === 'user' ? words.id : ''
     this.#messages = [...before]
     this.#early = before.length
-    this.#hasParts = before.some(hasParts)
+    this.#hasParts = withParts.isAny(before)
     if (!summary) return
     this.#takeUp()
     this.#replace(folded(this.#messages, summary, this.#asking))

@@ -124,8 +124,9 @@ export class Feed {
   }
 
   /** Numbers what was emitted in this tick and shows it to the readers. */
-  seal(timestamp = new Date().toISOString()): void {
+  seal(at?: string): void {
     if (this.#tick.length === 0) return
+    const timestamp = at ?? new Date().toISOString()
     let urgent = this.#pending.length > muchText
     const events = this.#tick.map((item): RunEvent => {
       const data = sealed(item, this.#facts, timestamp)

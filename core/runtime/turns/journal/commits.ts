@@ -84,12 +84,13 @@ export class Commits {
     const { direct } = this.#store
     if (!direct) return this.#unsynced.transaction().execute(change)
     return this.#unsynced.transaction().execute(async (trx) => {
+      const { executeQuery } = trx
       trx.executeQuery = direct
       try {
         return await change(trx)
       } finally {
         // Whoever uses the transaction after its end is refused, as Kysely does it.
-        Reflect.deleteProperty(trx, 'executeQuery')
+        trx.executeQuery = executeQuery
       }
     })
   }
