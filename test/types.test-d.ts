@@ -844,6 +844,11 @@ const ledger = definePlugin({
       // @ts-expect-error the plugin has no such job
       await jobs.later('bil', { runId })
     },
+    wants({ runId, user }, { self }) {
+      same<typeof runId, string>()
+      same<typeof user, User>()
+      return self.room > 0
+    },
     async end(run, { jobs }) {
       same<typeof run.status, 'finished' | 'aborted' | 'failed' | 'interrupted'>()
       for (const { model, inputTokens, outputTokens, estimated } of run.usage)
@@ -895,7 +900,7 @@ definePlugin({
   name: 'wrong-ledger',
   summary: 'Gates nothing.',
   runs: {
-    // @ts-expect-error the section has admit, begin and end
+    // @ts-expect-error the section has admit, begin, wants and end
     admits: () => undefined,
   },
 })

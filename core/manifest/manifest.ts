@@ -196,7 +196,7 @@ export function checkNames(plugins: readonly AnyPlugin[]): RuntimeError[] {
   )
 }
 
-const runKinds = ['admit', 'begin', 'end']
+const runKinds = ['admit', 'begin', 'wants', 'end']
 
 /** Faults of a section `runs`, as it stands in a definition or as its function made it. */
 export function checkRuns(plugin: string, runs: unknown): RuntimeError[] {
@@ -204,13 +204,15 @@ export function checkRuns(plugin: string, runs: unknown): RuntimeError[] {
   const fault = (message: string, hint: string) =>
     new RuntimeError('MANIFEST_INVALID', `Plugin ${plugin}: ${message}`, { hint })
   if (typeof runs !== 'object' || runs === null || runs instanceof Promise)
-    return [fault('"runs" is not an object.', 'It has functions named admit, begin and end.')]
+    return [
+      fault('"runs" is not an object.', 'It has functions named admit, begin, wants and end.'),
+    ]
   return Object.entries(runs).flatMap(([key, value]) => {
     if (!runKinds.includes(key))
       return [
         fault(
           `"runs" has "${key}", which is none of its functions.`,
-          meant(key, runKinds) || 'They are admit, begin and end.',
+          meant(key, runKinds) || 'They are admit, begin, wants and end.',
         ),
       ]
     return value === undefined || typeof value === 'function'

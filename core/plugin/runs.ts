@@ -107,6 +107,11 @@ export interface RunSection<Context> {
    */
   begin?(run: RunBeginning, ctx: Context): MaybePromise<void>
   /**
+   * Says in the transaction that records a run whether `end` is to hear of it; without this `end` hears of every run. It reads
+   * with `ctx.db`, and never refuses a turn: where it throws, `end` hears of the run.
+   */
+  wants?(run: RunBeginning, ctx: Context): MaybePromise<boolean>
+  /**
    * Called when the end of a run is kept, in a transaction that commits once for each run and plugin. It writes with
    * `ctx.db` and waits for nothing else. When it throws, it is called again within a minute, and after a restart.
    */

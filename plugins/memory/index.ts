@@ -22,7 +22,8 @@ import { migrations, type Mode, withMemoryTables } from './tables.ts'
 // A server that starts needs none of these: they come with the first request, and with the first turn.
 const pages = () => import('./routes/pages.ts')
 const more = () => import('./routes/more.ts')
-const tools = () => import('./tools.ts')
+let loaded: Promise<typeof import('./tools.ts')> | undefined
+const tools = () => (loaded ??= import('./tools.ts'))
 
 const byId = z.object({ id: z.uuid() })
 const bySession = z.object({ id: z.string().min(1).max(100) })
@@ -77,16 +78,19 @@ export default definePlugin({
   },
 
   runs: {
+    // Most people were never asked, or said no: the ends of their turns cost nothing.
+    wants: (run, { self, db }) => run.from === 'user' && self.begins(withMemoryTables(db), run),
     async end(run, { self, db, jobs, env }) {
       if (run.from !== 'user' || run.shared || !run.said) return
       const { runId, sessionId, did } = run
       const trx = withMemoryTables(db)
       const ended = { runId, sessionId, did, at: run.startedAt.getTime() }
       // The words are not even read where nothing of them is to be kept.
-      if (!(await self.listens(trx, ended))) return
+      const standing = await self.ends(trx, ended)
+      if (standing.mode !== 'on') return
       const turn = { ...ended, words: await run.message(), reply: await run.reply() }
-      if (!(await self.hear(trx, turn))) return
-      const isFull = (await self.unread(sessionId, trx)) >= env.MEMORY_AFTER_TURNS
+      if (!(await self.hear(trx, turn, standing))) return
+      const isFull = standing.unread + 1 >= env.MEMORY_AFTER_TURNS
       const inMs = isFull ? 0 : env.MEMORY_AFTER_SECONDS * 1_000 + 500
       await jobs.later('notice', { did, sessionId }, { inMs, key: runId, user: did })
     },

@@ -1,11 +1,12 @@
 import { sql } from 'kysely'
-import { type Database, type Log, type OfferedModels, RuntimeError } from '#core'
+import { type Database, type Log, type OfferedModels, type RunBeginning, RuntimeError } from '#core'
 import type { MemoryEnv } from './environment.ts'
 import type { Noticing, Reading } from './keeping/noticing.ts'
 import { eraseAll, forgetPassages } from './kept/erasing.ts'
 import { Memories } from './kept/memories.ts'
 import type { Kept, Memory, NewMemory, Said, Settings } from './kept/memory.ts'
 import { Passages } from './kept/passages.ts'
+import { type Standing, type StandingAtEnd, Standings } from './kept/standings.ts'
 import { Vault } from './kept/vault.ts'
 import { countWrite } from './kept/writes.ts'
 import { type MemoryDatabase, type Mode, withMemoryTables } from './tables.ts'
@@ -76,14 +77,6 @@ export const mostAttempts = 4
 /** Who owns what is remembered in a turn: the person, or the room where others read along. */
 export const ownerOf = ({ did, room, shared }: Where): string => (shared ? `room:${room}` : did)
 
-/** How a turn may use memory, and of whom. */
-export interface Standing {
-  readonly mode: Mode | 'incognito'
-  readonly owner: string
-  /** Rises with every change of what is remembered of the owner. */
-  readonly version: number
-}
-
 /** What the oracle remembers: the one place where the parts of memory meet. */
 export class Remembering {
   readonly env: MemoryEnv
@@ -91,6 +84,7 @@ export class Remembering {
   readonly memories: Memories
   readonly vault: Vault
   readonly passages: Passages
+  readonly standings: Standings
   /** How long prompts and readings took in this process. */
   readonly times = { prompts: new Times(), readings: new Times() }
   readonly #db: MemoryDatabase
@@ -106,6 +100,7 @@ export class Remembering {
     this.#now = () => now()
     this.vault = new Vault(env.MEMORY_KEY, env.MEMORY_KEY_PREVIOUS)
     this.passages = new Passages(this.#db)
+    this.standings = new Standings(this.#db, env.MEMORY_MODE)
     this.memories = new Memories(this.vault, env.MEMORY_MAX, this.passages)
   }
 
@@ -142,6 +137,7 @@ export class Remembering {
       return work(trx)
     })
     this.#using?.forget(did)
+    this.standings.forget(did)
     return done
   }
 
@@ -245,30 +241,24 @@ export class Remembering {
     })
   }
 
-  /** How a turn may use memory, and which version of its owner's memories stands, by one question. */
-  async standing(
-    { did, sessionId, ...room }: Pick<Where, 'did' | 'sessionId'> & Partial<Where>,
-    db = this.#db,
-  ): Promise<Standing> {
-    const shared = room.shared === true
-    const owner = shared ? ownerOf({ did, sessionId, shared, room: room.room ?? '' }) : did
-    const { rows } = await sql<{
-      mode: Mode | null
-      version: number | null
-      incognito: number | null
-    }>`
-      select person.mode, person.version, session.incognito from (select 1 as one) as here
-      left join memory_people as person on person.did = ${owner}
-      left join memory_sessions as session on session.did = ${did} and session.session_id = ${sessionId}`.execute(
-      db,
-    )
-    const [row] = rows
-    const mode = shared ? 'on' : (row?.mode ?? this.env.MEMORY_MODE)
-    return {
-      mode: row?.incognito === 1 ? 'incognito' : mode,
-      owner,
-      version: Number(row?.version ?? 0),
-    }
+  /** How a turn may use memory, and which version of its owner's memories stands. */
+  standing(where: Where, db = this.#db): Promise<Standing> {
+    return this.standings.now({ ...where, owner: ownerOf(where) }, db)
+  }
+
+  /** How a turn may use memory: as it began, or as things stand now where nobody read that then, or it was read before. */
+  async standingOf(part: 'prompt' | 'tools', where: Where, requestId: string): Promise<Standing> {
+    const known = where.shared ? undefined : this.standings.taken(part, { ...where, requestId })
+    return known ?? this.standing(where)
+  }
+
+  /** Whether memory has to do with a turn that begins: whether it may be shown something, or its words may be kept. */
+  async begins(
+    trx: MemoryDatabase,
+    { user, sessionId, requestId }: RunBeginning,
+  ): Promise<boolean> {
+    const { mode } = await this.standings.begins(trx, { did: user.did, sessionId, requestId })
+    return mode === 'on' || mode === 'paused'
   }
 
   /** How a turn may use memory: the mode, or `incognito` in such a session. */
@@ -279,7 +269,7 @@ export class Remembering {
   /** The lines of a turn's prompt, and notes which memories it was shown. */
   async prompt(where: Where, asked: Asked): Promise<string | undefined> {
     const began = performance.now()
-    const standing = await this.standing(where)
+    const standing = await this.standingOf('prompt', where, asked.requestId)
     if (standing.mode !== 'on' && standing.mode !== 'paused') return undefined
     const block = await (await this.#used()).prompt(where, standing, asked)
     if (block !== undefined) this.times.prompts.add(performance.now() - began)
@@ -302,6 +292,7 @@ export class Remembering {
   }
 
   async #used(): Promise<Using> {
+    if (this.#using) return this.#using
     const { Using } = await import('./using/using.ts')
     return (this.#using ??= new Using(this))
   }
@@ -311,20 +302,22 @@ export class Remembering {
     return this.#noticing
   }
 
-  /** Whether the words of a turn that has ended are to be kept; notes by which run memories were used. */
-  async listens(
+  /** How things stand for a turn that has ended; notes by which run memories were used. */
+  async ends(
     trx: MemoryDatabase,
-    turn: Pick<HeardTurn, 'runId' | 'sessionId' | 'did'>,
-  ): Promise<boolean> {
+    turn: Pick<HeardTurn, 'runId' | 'sessionId' | 'did' | 'at'>,
+  ): Promise<StandingAtEnd> {
     // SQLite does one thing after the other: there the note was written before this transaction began.
     if (this.passages.isPostgres) await this.#using?.noted(turn.sessionId)
-    await noteUse(trx, turn)
-    return (await this.standing(turn, trx)).mode === 'on'
+    const standing = await this.standings.atEnd(trx, turn)
+    if (standing.wasShown) await noteUse(trx, turn)
+    return standing
   }
 
   /** Takes a turn in that has ended, within the transaction that tells of it; false where nothing of it is to be read. */
-  async hear(trx: MemoryDatabase, turn: HeardTurn): Promise<boolean> {
-    return (await this.#reader()).hear(trx, turn)
+  async hear(trx: MemoryDatabase, turn: HeardTurn, standing?: StandingAtEnd): Promise<boolean> {
+    const stands = standing ?? (await this.standings.atEnd(trx, turn))
+    return (await this.#reader()).hear(trx, turn, stands)
   }
 
   /** How many turns of a session have yet to be read. */

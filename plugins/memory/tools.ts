@@ -23,6 +23,7 @@ const dayMs = 86_400_000
 export interface ToolTurn {
   readonly user: { readonly did: string }
   readonly session: { readonly id: string }
+  readonly requestId: string
   readonly room: string
   readonly shared: boolean
   readonly message: string
@@ -260,49 +261,58 @@ interface OfferedTool {
   run(args: unknown, ctx: ToolTurn): unknown
 }
 
+const settingsTool: OfferedTool = {
+  description:
+    'Changes how the oracle remembers this person: mode on, paused (known things are used, nothing new is kept) or off; ' +
+    'incognito keeps this session out of memory. Only when the person asks for it.',
+  parameters: parameters.settings,
+  effect: 'write',
+  approve: (args, { approvals }) =>
+    approvals !== false && parsed(settingsInput, args).mode === 'on',
+  run: settings,
+}
+const rememberTool: OfferedTool = {
+  description:
+    'Remembers one thing for later sessions, when the person asks for it ("remember that ..."). text: one short sentence in their own ' +
+    'words.',
+  parameters: parameters.remember,
+  effect: 'write',
+  approve: mustAsk,
+  run: remember,
+}
+const recallTool: OfferedTool = {
+  description: [
+    'Looks up what this person has told before: memories, and what they said in conversations',
+    '(in: memories, conversations or both). history: also what held earlier and holds no more ("where did I live in May").',
+  ].join(' '),
+  parameters: parameters.recall,
+  effect: 'read',
+  // The words of the very person who speaks, each checked before it was kept.
+  foreign: false,
+  run: recall,
+}
+const forgetTool: OfferedTool = {
+  description: 'Erases memories for good, by their ids (m12). The person sees and approves it.',
+  parameters: parameters.forget,
+  effect: 'write',
+  approve: (_, { approvals }) => approvals !== false,
+  run: forget,
+}
+// Whoever offers the same tools to every turn, and cannot change them, has them read once.
+for (const tool of [settingsTool, rememberTool, recallTool, forgetTool]) frozen(tool)
+
+function frozen(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return
+  Object.freeze(value)
+  for (const inner of Object.values(value)) frozen(inner)
+}
+
 /** The tools that a turn has, by how the person lets the oracle remember. */
 export async function toolsOf(ctx: ToolTurn): Promise<Readonly<Record<string, OfferedTool>>> {
-  const mode = await ctx.self.modeIn(whereOf(ctx))
-  const settingsTool = {
-    description:
-      'Changes how the oracle remembers this person: mode on, paused (known things are used, nothing new is kept) or off; ' +
-      'incognito keeps this session out of memory. Only when the person asks for it.',
-    parameters: parameters.settings,
-    effect: 'write' as const,
-    approve: (args: unknown, { approvals }: ToolTurn) =>
-      approvals !== false && parsed(settingsInput, args).mode === 'on',
-    run: settings,
-  }
+  const { mode } = await ctx.self.standingOf('tools', whereOf(ctx), ctx.requestId)
   const personal: Record<string, OfferedTool> = ctx.shared ? {} : { memory_settings: settingsTool }
   if (mode === 'off' || mode === 'incognito') return personal
-  const rememberTool = {
-    description:
-      'Remembers one thing for later sessions, when the person asks for it ("remember that …"). text: one short sentence in their own ' +
-      'words.',
-    parameters: parameters.remember,
-    effect: 'write' as const,
-    approve: mustAsk,
-    run: remember,
-  }
   if (mode === 'ask') return { remember: rememberTool, ...personal }
-  const recallTool = {
-    description: [
-      'Looks up what this person has told before: memories, and what they said in conversations',
-      '(in: memories, conversations or both). history: also what held earlier and holds no more ("where did I live in May").',
-    ].join(' '),
-    parameters: parameters.recall,
-    effect: 'read' as const,
-    // The words of the very person who speaks, each checked before it was kept.
-    foreign: false as const,
-    run: recall,
-  }
-  const forgetTool = {
-    description: 'Erases memories for good, by their ids (m12). The person sees and approves it.',
-    parameters: parameters.forget,
-    effect: 'write' as const,
-    approve: (_: unknown, { approvals }: ToolTurn) => approvals !== false,
-    run: forget,
-  }
   return {
     recall: recallTool,
     ...(mode === 'on' && { remember: rememberTool }),

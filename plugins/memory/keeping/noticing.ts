@@ -1,8 +1,8 @@
-import type { AskableModel } from '#core'
-import { everything } from '../kept/erasing.ts'
+import { type AskableModel, prepared } from '#core'
 import type { Said } from '../kept/memory.ts'
+import type { StandingAtEnd } from '../kept/standings.ts'
 import type { HeardTurn, Remembering } from '../remembering.ts'
-import type { MemoryDatabase } from '../tables.ts'
+import type { MemoryDatabase, PassagesTable } from '../tables.ts'
 import { tellsSecret } from '../words/secrets.ts'
 import { refusalOf } from './checks.ts'
 import { untilIn } from './dates.ts'
@@ -28,57 +28,36 @@ export interface Reading {
 /** Turns as they are heard, kept for a reading, and read once for what is worth remembering. */
 export class Noticing {
   readonly #self: Remembering
+  readonly #keep
 
   constructor(self: Remembering) {
     this.#self = self
+    this.#keep = keepStatement(self.db)
   }
 
   /** Keeps a turn for the reading, and findable; false where nothing of it is to be read. */
-  async hear(trx: MemoryDatabase, turn: HeardTurn): Promise<boolean> {
+  async hear(trx: MemoryDatabase, turn: HeardTurn, standing: StandingAtEnd): Promise<boolean> {
     const self = this.#self
     const { runId, sessionId, did, at } = turn
-    if (turn.words.trim() === '' || (await self.standing(turn, trx)).mode !== 'on') return false
-    const erased = await this.#erasedSince(trx, did, at)
-    if (erased === 'all') return false
+    const { mode, erased } = standing
+    if (turn.words.trim() === '' || mode !== 'on' || erased === 'all') return false
     const { words, reply } = { words: cut(turn.words), reply: cut(turn.reply) }
     // What the person had erased in this very turn stands in its words.
     const findable = self.findsPassages && !erased && !tellsSecret(words) && !tellsSecret(reply)
     const sealed = (text: string) => self.vault.write(text, runId, did)
-    const [row] = await trx
-      .insertInto('memory_passages')
-      .values({
-        run_id: runId,
-        session_id: sessionId,
-        did,
-        at,
-        words: sealed(words),
-        reply: sealed(reply),
-        read_at: null,
-        findable: findable ? 1 : 0,
-      })
-      .onConflict((conflict) => conflict.doNothing())
-      .returning('run_id')
-      .execute()
+    const kept = {
+      run_id: runId,
+      session_id: sessionId,
+      did,
+      at,
+      words: sealed(words),
+      reply: sealed(reply),
+      read_at: null,
+      findable: findable ? 1 : 0,
+    }
+    const [row] = (await this.#keep(kept, trx)).rows
     if (row && findable) await self.passages.add(trx, did, runId, `${words}\n${reply}`)
     return true
-  }
-
-  /** What the person has erased since a turn began. */
-  async #erasedSince(
-    trx: MemoryDatabase,
-    did: string,
-    at: number,
-  ): Promise<'all' | 'some' | undefined> {
-    const rows = await trx
-      .selectFrom('memory_erased')
-      .select((eb) =>
-        eb.fn.max(eb.case().when('hash', '=', everything).then(2).else(1).end()).as('much'),
-      )
-      .where('did', '=', did)
-      .where('at', '>=', at)
-      .execute()
-    const much = Number(rows[0]?.much ?? 0)
-    return much === 2 ? 'all' : much === 1 ? 'some' : undefined
   }
 
   /** How many turns of a session have yet to be read. */
@@ -219,3 +198,21 @@ export class Noticing {
 }
 
 const cut = (text: string) => text.slice(0, mostCharacters).toWellFormed().replaceAll('\0', '')
+
+const keepStatement = (db: MemoryDatabase) =>
+  prepared(db, (row: PassagesTable) =>
+    db
+      .insertInto('memory_passages')
+      .values({
+        run_id: row.run_id,
+        session_id: row.session_id,
+        did: row.did,
+        at: row.at,
+        words: row.words,
+        reply: row.reply,
+        read_at: row.read_at,
+        findable: row.findable,
+      })
+      .onConflict((conflict) => conflict.doNothing())
+      .returning('run_id'),
+  )

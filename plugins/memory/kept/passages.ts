@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { PostgresAdapter, sql } from 'kysely'
 import type { MemoryDatabase } from '../tables.ts'
 import { contentWords } from '../words/text.ts'
@@ -25,8 +25,7 @@ const mostRead = 500
 /** How many passages one look at the index takes away. */
 const mostErased = 500
 
-const hashed = (sort: string, text: string) =>
-  sort + createHash('sha1').update(text).digest('hex').slice(0, 20)
+const hashed = (sort: string, text: string) => sort + hash('sha1', text, 'hex').slice(0, 20)
 
 /**
  * Words as they stand in the index: hashes, which no tokenizer cuts and no syntax of a query reads. Both databases hold the

@@ -1,5 +1,6 @@
 import type { OfferedModels } from '#core'
-import type { Asked, Remembering, Standing, Where } from '../remembering.ts'
+import type { Standing } from '../kept/standings.ts'
+import type { Asked, Remembering, Where } from '../remembering.ts'
 import { blockOf } from './lines.ts'
 import { type Index, Indexes } from './ranking.ts'
 import { noteShown } from './used.ts'

@@ -166,18 +166,12 @@ export class ToolsOfTurn {
       const owner = other?.client ? 'the client' : (other?.record?.name ?? 'the kernel')
       return { fault: `is the name of a tool of ${owner} too` }
     }
-    const read = readTool(given)
-    if (typeof read === 'string') return { fault: read }
-    const { parameters, bytes } = readSchema(read.schema)
-    if (typeof parameters === 'string')
-      return { fault: `has "parameters" that are not taken: ${parameters}` }
+    const read = readOnce(name, given)
+    if ('fault' in read) return read
+    const { tool, spec, bytes } = read
     if (bytes > bytesLeft)
       return { fault: `is over the ${allSchemaBytes} bytes that all schemas may have` }
-    const entry = pluginEntry(name, read.tool, record, options)
-    this.entries.set(name, {
-      ...entry,
-      spec: { name, description: read.tool.description, parameters },
-    })
+    this.entries.set(name, { ...pluginEntry(name, tool, record, options), spec })
     return { bytes }
   }
 
@@ -193,6 +187,36 @@ function listed(all: readonly string[]): string {
   const others = all.length > mostNamed ? `; and ${all.length - mostNamed} more` : ''
   return `${all.slice(0, mostNamed).join('; ')}${others}`
 }
+
+/** A tool of `toolsFor` that was found to be well formed, and how large its schema is. */
+interface ReadTool {
+  readonly tool: AnyTool
+  readonly spec: ToolSpec
+  readonly bytes: number
+}
+
+/** Tools that cannot change any more, as they were read. A plugin that gives every turn the same ones has them read once. */
+const frozenTools = new WeakMap<object, ReadTool>()
+
+function readOnce(name: string, given: unknown): ReadTool | { readonly fault: string } {
+  const known = isRecord(given) ? frozenTools.get(given) : undefined
+  if (known?.spec.name === name) return known
+  const read = readTool(given)
+  if (typeof read === 'string') return { fault: read }
+  const { parameters, bytes } = readSchema(read.schema)
+  if (typeof parameters === 'string')
+    return { fault: `has "parameters" that are not taken: ${parameters}` }
+  const { tool } = read
+  const found = { tool, spec: { name, description: tool.description, parameters }, bytes }
+  if (isRecord(given) && isFrozen(given)) frozenTools.set(given, found)
+  return found
+}
+
+/** Whether nothing in a value can change: it is asked of what was found to be plain data, or functions. */
+const isFrozen = (value: unknown): boolean =>
+  typeof value !== 'object' ||
+  value === null ||
+  (Object.isFrozen(value) && Object.values(value).every(isFrozen))
 
 const isObject = (given: unknown): given is Partial<TurnTool> => isRecord(given)
 

@@ -55,9 +55,11 @@ export class Admission {
     const { gates, settler } = this.#parts
     if (beginning.answers) return
     // A turn that ends without having begun has waited in vain: the plugins are told of its end alone.
-    if (!beginning.waited?.cause)
-      await beginsWith(() => gates.begin({ ...admissionOf(user, beginning), runId: run.id }, trx))
-    await settler.expect(trx, run, beginning.request)
+    if (beginning.waited?.cause) return settler.expect(trx, run, beginning.request)
+    const told = { ...admissionOf(user, beginning), runId: run.id }
+    await beginsWith(() => gates.begin(told, trx))
+    const wanting = await gates.wanting(told, beginning.request, trx)
+    await settler.expect(trx, run, beginning.request, wanting)
   }
 }
 

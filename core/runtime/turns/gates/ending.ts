@@ -13,6 +13,14 @@ export interface EndingOptions {
   readonly notices: readonly string[]
   /** Whether the session is being deleted, which ends a run that is under way. */
   readonly isDeleted?: boolean
+  /** Takes up what was said, which the journal was read for anyhow. */
+  readonly words?: EndingWords
+}
+
+/** What was said in a run, where it has been read. */
+export interface EndingWords {
+  reply?(): string
+  message?(): string
 }
 
 /** What is told of an end, apart from the reply. */
@@ -38,6 +46,10 @@ export async function endingOf(
   const rows = await queries.steps(db, root)
   // Each message is read once, however many want to know something of it.
   const said = new Map(rows.filter((row) => !isNote(row)).map((row) => [row, messageOf(row)]))
+  if (options.words) {
+    options.words.reply = () => repliesIn(spokenBy(said, 'assistant'))
+    options.words.message = () => spokenBy(said, 'user')[0]?.content ?? ''
+  }
   const calls = callsIn(said.values())
   if (calls.size > 0) noteEffects(calls, await queries.effects(db, root))
   const { from = 'user', origin, metadata, shared = false } = askedOf(first.request)
@@ -96,11 +108,17 @@ export async function replyTo(db: RunDatabase, { session_id, root_id }: Root): P
     .where('kind', '=', 'assistant')
     .orderBy('position')
     .execute()
-  return rows
-    .map((row) => messageOf(row).content)
+  return repliesIn(rows.map(messageOf))
+}
+
+const repliesIn = (messages: readonly Told[]): string =>
+  messages
+    .map(({ content }) => content)
     .filter((words) => words !== '')
     .join('\n\n')
-}
+
+const spokenBy = (said: Said, who: 'assistant' | 'user'): Told[] =>
+  [...said].filter(([{ kind }]) => kind === who).map(([, message]) => message)
 
 /** The words of the user that began the turn. */
 export async function wordsOf(db: RunDatabase, { session_id, root_id }: Root): Promise<string> {
@@ -126,8 +144,10 @@ export function fromKept(text: string): EndingFacts {
 const askedOf = (request: string | null): Partial<TurnRequest> =>
   request === null ? {} : JSON.parse(request)
 
+type Told = ReturnType<typeof messageOf>
+
 /** Messages by the rows that they stand in. */
-type Said = ReadonlyMap<StepRow, ReturnType<typeof messageOf>>
+type Said = ReadonlyMap<StepRow, Told>
 
 const hasSaid = (said: Said, notices: readonly string[]): boolean =>
   [...said].some(

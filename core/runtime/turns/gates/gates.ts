@@ -121,6 +121,35 @@ export class RunGates {
       )
   }
 
+  /** Who has to hear of the end of a run that begins in this transaction: whoever does not say that it wants none of it. */
+  async wanting(
+    run: RunBeginning,
+    request: TurnRequest,
+    trx: RunDatabase,
+  ): Promise<readonly string[]> {
+    const consumers = this.consumersOf(request)
+    const choosy = this.#with('wants')
+    if (choosy.length === 0) return consumers
+    const spared = new Set<string>()
+    for (const record of choosy)
+      if (!(await this.#isWanted(record, run, trx))) spared.add(record.name)
+    return consumers.filter((name) => !spared.has(name))
+  }
+
+  async #isWanted(record: PluginRecord, run: RunBeginning, trx: RunDatabase): Promise<boolean> {
+    const own = { requestId: run.requestId, trx }
+    try {
+      return await inTime(
+        this.#writeMs,
+        () => late(`${record.name} did not say which ends it wants`, this.#writeMs),
+        async (signal) =>
+          (await record.runs?.wants?.(run, contextOf(record, { ...own, signal }))) !== false,
+      )
+    } catch {
+      return true // it hears of an end too many, and of none too few
+    }
+  }
+
   /** Tells a consumer of the end of a run, in the transaction that settles the run for that consumer. */
   async end(consumer: string, run: RunEnding, trx: RunDatabase): Promise<void> {
     const part = this.#kernel.get(consumer)
@@ -201,11 +230,11 @@ const late = (what: string, ms: number) =>
   })
 
 /** Waits for the work for so many milliseconds, then fires the work's signal and throws the error that `over` makes. */
-async function inTime(
+async function inTime<T>(
   ms: number,
   over: () => Error,
-  work: (signal: AbortSignal) => Promise<unknown>,
-): Promise<void> {
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const stopping = new AbortController()
   let timer: NodeJS.Timeout | undefined
   const isOver = new Promise<never>((_, reject) => {
@@ -216,7 +245,7 @@ async function inTime(
     }, ms)
   })
   try {
-    await Promise.race([work(stopping.signal), isOver])
+    return await Promise.race([work(stopping.signal), isOver])
   } finally {
     clearTimeout(timer)
   }

@@ -7,6 +7,7 @@ import type { TurnRequest } from '../run.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
 import {
   type EndingFacts,
+  type EndingWords,
   endingOf,
   endingOfWaiting,
   type EndingOptions,
@@ -71,8 +72,13 @@ export class Settler {
   }
 
   /** Notes in the transaction that records a run who has to hear of its end. */
-  async expect(trx: RunDatabase, root: Root, request: TurnRequest): Promise<void> {
-    await this.#queries.mark(trx, root, this.#options.gates.consumersOf(request))
+  async expect(
+    trx: RunDatabase,
+    root: Root,
+    request: TurnRequest,
+    consumers: readonly string[] = this.#options.gates.consumersOf(request),
+  ): Promise<void> {
+    await this.#queries.mark(trx, root, consumers)
   }
 
   /** Notes who has to hear that a waiting turn never begins, in the transaction by which a stop takes it out of the queue. */
@@ -145,11 +151,12 @@ export class Settler {
       at('before the end is settled', runId)
       await store.db.transaction().execute(async (trx) => {
         if (!(await this.#queries.take(trx, mark))) return
+        const words: EndingWords = {}
         const facts =
           mark.facts === null
-            ? await endingOf(this.#queries, trx, mark, this.#asTold())
+            ? await endingOf(this.#queries, trx, mark, { ...this.#asTold(), words })
             : fromKept(mark.facts)
-        if (facts) await this.#tell(trx, mark, facts)
+        if (facts) await this.#tell(trx, mark, facts, words)
         at('while the end is settled', runId)
       })
       at('after the end is settled', runId)
@@ -227,11 +234,16 @@ export class Settler {
     return { pluginOf: gates.pluginOf, notices, isDeleted }
   }
 
-  async #tell(trx: RunDatabase, mark: Mark, facts: EndingFacts): Promise<void> {
+  async #tell(
+    trx: RunDatabase,
+    mark: Mark,
+    facts: EndingFacts,
+    { reply, message }: EndingWords = {},
+  ): Promise<void> {
     const run: RunEnding = {
       ...facts,
-      reply: () => replyTo(trx, mark),
-      message: () => wordsOf(trx, mark),
+      reply: async () => reply?.() ?? replyTo(trx, mark),
+      message: async () => message?.() ?? wordsOf(trx, mark),
     }
     await this.#options.gates.end(mark.consumer, run, trx)
   }
