@@ -7,6 +7,7 @@ export interface Words {
   readonly newChat: string
   readonly chats: string
   readonly search: string
+  readonly noneFound: string
   readonly rename: string
   readonly remove: string
   readonly removed: string

@@ -6,6 +6,7 @@ export const en: Words = {
   newChat: 'New chat',
   chats: 'Chats',
   search: 'Search chats',
+  noneFound: 'No chat has these words.',
   rename: 'Rename',
   remove: 'Delete',
   removed: 'The chat was deleted.',

@@ -6,6 +6,7 @@ export const fr: Words = {
   newChat: 'Nouvelle discussion',
   chats: 'Discussions',
   search: 'Chercher une discussion',
+  noneFound: 'Aucune conversation ne contient ces mots.',
   rename: 'Renommer',
   remove: 'Supprimer',
   removed: 'La discussion a été supprimée.',

@@ -6,6 +6,7 @@ export const sw: Words = {
   newChat: 'Mazungumzo mapya',
   chats: 'Mazungumzo',
   search: 'Tafuta mazungumzo',
+  noneFound: 'Hakuna mazungumzo yenye maneno haya.',
   rename: 'Badilisha jina',
   remove: 'Futa',
   removed: 'Mazungumzo yamefutwa.',
