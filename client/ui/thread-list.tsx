@@ -43,7 +43,7 @@ export function ThreadList({ threads, current, onOpen, onNew }: ThreadListProps)
       >
         {days.map(([day, sessions]) => (
           <section key={day}>
-            <h3>{day}</h3>
+            <h2>{day}</h2>
             <ul>
               {sessions.map(({ sessionId: id, title, unread = 0, hits = [] }) => (
                 <li key={id}>
@@ -154,7 +154,7 @@ interface RowProps {
 
 function Row({ title, unread, isCurrent, onOpen, onRename, onRemove }: RowProps) {
   const words = useWords()
-  const name = title ?? words.newChat
+  const name = title ?? words.untitled
   return (
     <>
       <button

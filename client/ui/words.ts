@@ -8,6 +8,7 @@ export interface Words {
   readonly chats: string
   readonly search: string
   readonly noneFound: string
+  readonly untitled: string
   readonly rename: string
   readonly remove: string
   readonly removed: string

@@ -7,6 +7,7 @@ export const en: Words = {
   chats: 'Chats',
   search: 'Search chats',
   noneFound: 'No chat has these words.',
+  untitled: 'Untitled',
   rename: 'Rename',
   remove: 'Delete',
   removed: 'The chat was deleted.',

@@ -7,6 +7,7 @@ export const fr: Words = {
   chats: 'Discussions',
   search: 'Chercher une discussion',
   noneFound: 'Aucune conversation ne contient ces mots.',
+  untitled: 'Sans titre',
   rename: 'Renommer',
   remove: 'Supprimer',
   removed: 'La discussion a été supprimée.',

@@ -7,6 +7,7 @@ export const sw: Words = {
   chats: 'Mazungumzo',
   search: 'Tafuta mazungumzo',
   noneFound: 'Hakuna mazungumzo yenye maneno haya.',
+  untitled: 'Bila jina',
   rename: 'Badilisha jina',
   remove: 'Futa',
   removed: 'Mazungumzo yamefutwa.',
