@@ -25,16 +25,7 @@ export function ThreadList({ threads, current, onOpen, onNew }: ThreadListProps)
       <button type="button" onClick={onNew}>
         {words.newChat}
       </button>
-      <input
-        type="search"
-        className="oc-search"
-        dir="auto"
-        aria-label={words.search}
-        placeholder={words.search}
-        maxLength={200}
-        value={threads.query}
-        onChange={(event) => threads.search(event.target.value)}
-      />
+      <SearchField threads={threads} />
       <div
         className="oc-days"
         onScroll={({ currentTarget: box }) => {
@@ -93,6 +84,23 @@ export function ThreadList({ threads, current, onOpen, onNew }: ThreadListProps)
         )}
       </p>
     </nav>
+  )
+}
+
+/** Where somebody types what is looked for. */
+function SearchField({ threads }: { readonly threads: Threads }) {
+  const words = useWords()
+  return (
+    <input
+      type="search"
+      className="oc-search"
+      dir="auto"
+      aria-label={words.search}
+      placeholder={words.search}
+      maxLength={200}
+      value={threads.query}
+      onChange={(event) => threads.search(event.target.value)}
+    />
   )
 }
 

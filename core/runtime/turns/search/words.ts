@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 /** A word of a text: as it is compared, and where it stands. */
-export interface Word {
+interface FoundWord {
   readonly folded: string
   readonly from: number
   readonly to: number
@@ -21,7 +21,7 @@ const words = new RegExp(
 const plain = /^[a-z0-9]*$/
 
 /** The words of a text in their order, without accents and case. */
-export function* wordsOf(text: string): Generator<Word> {
+function* wordsOf(text: string): Generator<FoundWord> {
   for (const { 0: word, index } of text.slice(0, longestText).matchAll(words)) {
     const folded = fold(word)
     if (folded !== '') yield { folded, from: index, to: index + word.length }
