@@ -9,7 +9,7 @@ import { machineNow } from './base/clock.ts'
 import { isActive, isOpen, type PluginRecord } from './base/plugin-record.ts'
 import { runtimeVersion } from './base/version.ts'
 import type { Blueprint } from './blueprint.ts'
-import { checkMade, mountsOf } from './boot/plan.ts'
+import { checkMade, errorWordsOf, mountsOf } from './boot/plan.ts'
 import { pluginRoutes } from './boot/plugin-routes.ts'
 import { pendingIn } from './boot/refusal.ts'
 import type { RoomState } from './store/room-state.ts'
@@ -104,6 +104,7 @@ export function serve(
     streams: served.streams,
     routes: routes(),
     web: mountsOf(records),
+    errors: errorWordsOf(records),
     unserved: () => pendingIn(records),
     access: callers,
     limits: limitsOf(blueprint),

@@ -250,6 +250,8 @@ export class Setups {
     return {
       start: (turn) => turns().start(turn),
       resume: (answer) => turns().resume(answer),
+      events: (run) => turns().events(run),
+      open: async (session) => turns().open(session),
       abort: async (turn) => turns().abort(turn),
       redact: async (turn) => turns().redact(turn),
       follow: (session) => turns().follow(session),

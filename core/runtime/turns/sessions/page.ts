@@ -23,7 +23,7 @@ export function wished<O>(
   mine: SelectQueryBuilder<RunTables, 'kernel_sessions', O>,
   { archived = false, branches, only }: ListWish,
 ): SelectQueryBuilder<RunTables, 'kernel_sessions', O> {
-  const all = mine.where('archived', '=', archived ? 1 : 0)
+  const all = mine.where('archived', '=', archived ? 1 : 0).where('ephemeral', '=', 0)
   const kept = only === undefined ? all : all.where(only)
   if (branches === undefined) return kept
   return kept.where(
