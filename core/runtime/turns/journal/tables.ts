@@ -205,7 +205,6 @@ export type RunTables = {
 
 /** A connection, or a transaction, that knows the tables of sessions and runs. */
 export type RunDatabase = Kysely<RunTables>
-
 /** Which database it is. */
 export type Dialect = 'sqlite' | 'postgres'
 
