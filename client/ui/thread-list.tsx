@@ -1,6 +1,5 @@
-import { useState } from 'react'
-import type { IChatSession } from '../core/records.ts'
-import type { Threads } from './use-threads.ts'
+import { Fragment, useState } from 'react'
+import type { ListedThread, ThreadHit, Threads } from './use-threads.ts'
 import { straight } from './markdown/links.ts'
 import { useWords, type Words } from './words.ts'
 
@@ -26,6 +25,7 @@ export function ThreadList({ threads, current, onOpen, onNew }: ThreadListProps)
       <button type="button" onClick={onNew}>
         {words.newChat}
       </button>
+      <SearchField threads={threads} />
       <div
         className="oc-days"
         onScroll={({ currentTarget: box }) => {
@@ -34,9 +34,9 @@ export function ThreadList({ threads, current, onOpen, onNew }: ThreadListProps)
       >
         {days.map(([day, sessions]) => (
           <section key={day}>
-            <h3>{day}</h3>
+            <h2>{day}</h2>
             <ul>
-              {sessions.map(({ sessionId: id, title, unread = 0 }) => (
+              {sessions.map(({ sessionId: id, title, unread = 0, hits = [] }) => (
                 <li key={id}>
                   {renamed?.id === id ? (
                     <RenameForm
@@ -58,11 +58,15 @@ export function ThreadList({ threads, current, onOpen, onNew }: ThreadListProps)
                       onRemove={() => threads.remove(id)}
                     />
                   )}
+                  {hits.map((hit) => (
+                    <Hit key={hit.messageId} hit={hit} onOpen={() => onOpen(id)} />
+                  ))}
                 </li>
               ))}
             </ul>
           </section>
         ))}
+        {threads.query !== '' && days.length === 0 && <p role="status">{words.noneFound}</p>}
         {threads.hasMore && (
           <button type="button" className="oc-quiet" onClick={() => void threads.more()}>
             {words.more}
@@ -80,6 +84,40 @@ export function ThreadList({ threads, current, onOpen, onNew }: ThreadListProps)
         )}
       </p>
     </nav>
+  )
+}
+
+/** Where somebody types what is looked for. */
+function SearchField({ threads }: { readonly threads: Threads }) {
+  const words = useWords()
+  return (
+    <input
+      type="search"
+      className="oc-search"
+      dir="auto"
+      aria-label={words.search}
+      placeholder={words.search}
+      maxLength={200}
+      value={threads.query}
+      onChange={(event) => threads.search(event.target.value)}
+    />
+  )
+}
+
+/** A piece of a message with the words that were looked for. */
+function Hit({ hit, onOpen }: { readonly hit: ThreadHit; readonly onOpen: () => void }) {
+  const { snippet, marks } = hit
+  const ends = marks.map(([, to]) => to)
+  return (
+    <button type="button" className="oc-hit" dir="auto" onClick={onOpen}>
+      {marks.map(([from, to], nth) => (
+        <Fragment key={from}>
+          {straight(snippet.slice(ends[nth - 1] ?? 0, from))}
+          <mark>{straight(snippet.slice(from, to))}</mark>
+        </Fragment>
+      ))}
+      {straight(snippet.slice(ends.at(-1) ?? 0))}
+    </button>
   )
 }
 
@@ -124,7 +162,7 @@ interface RowProps {
 
 function Row({ title, unread, isCurrent, onOpen, onRename, onRemove }: RowProps) {
   const words = useWords()
-  const name = title ?? words.newChat
+  const name = title ?? words.untitled
   return (
     <>
       <button
@@ -160,10 +198,10 @@ function Row({ title, unread, isCurrent, onOpen, onRename, onRemove }: RowProps)
 const dayMs = 86_400_000
 
 /** The conversations by the day on which they were used last, in their order. */
-function byDay(threads: readonly IChatSession[], words: Words): [day: string, IChatSession[]][] {
+function byDay(threads: readonly ListedThread[], words: Words): [day: string, ListedThread[]][] {
   const today = new Date().setHours(0, 0, 0, 0)
   const month = new Intl.DateTimeFormat(words.locale, { month: 'long', year: 'numeric' })
-  const days = new Map<string, IChatSession[]>()
+  const days = new Map<string, ListedThread[]>()
   for (const thread of threads) {
     const at = new Date(thread.lastUpdatedAt).getTime()
     const day =

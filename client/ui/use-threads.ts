@@ -3,14 +3,30 @@ import type { IChatSession, Overrides } from '../core/records.ts'
 import { useClient } from '../react/provider.ts'
 import { useAsk } from './hooks.ts'
 
+/** A message that has the words of a search. */
+export interface ThreadHit {
+  readonly messageId: string
+  readonly snippet: string
+  readonly marks: readonly (readonly [from: number, to: number])[]
+}
+
+/** A conversation in the list; with a search, the messages that were found in it. */
+export interface ListedThread extends IChatSession {
+  readonly hits?: readonly ThreadHit[]
+}
+
 interface Page {
-  readonly sessions: readonly IChatSession[]
+  readonly sessions: readonly ListedThread[]
   readonly nextCursor?: string | null
 }
 
 /** What `useThreads` returns. */
 export interface Threads {
-  readonly threads: readonly IChatSession[]
+  readonly threads: readonly ListedThread[]
+  /** What is looked for; empty where all are listed. */
+  readonly query: string
+  /** Lists the conversations that have these words; all of them for fewer than two characters. */
+  readonly search: (query: string) => void
   readonly isLoading: boolean
   readonly error: unknown
   readonly hasMore: boolean
@@ -25,22 +41,31 @@ export interface Threads {
 }
 
 const pageSize = 40
+/** How long a search waits for the next letter, and what it has at least and at most. */
+const typing = { ms: 250, fewest: 2, most: 200 }
 /** How long a deletion can be taken back. */
 const undoMs = 8_000
 
 /** The user’s conversations, by pages; of the branches of one, the one that was used last. Read again when another is `shown`. */
 export function useThreads(oracleDid: string, overrides?: Overrides, shown = ''): Threads {
   const ask = useAsk(oracleDid, overrides)
-  const [threads, setThreads] = useState<readonly IChatSession[]>([])
+  const [threads, setThreads] = useState<readonly ListedThread[]>([])
+  const [query, setQuery] = useState('')
+  const wanted = useWanted(query)
   const [next, setNext] = useState<string | null>(null)
   const [isLoading, setLoading] = useState(true)
   const [error, setError] = useState<unknown>()
   const isFetching = useRef(false)
+  const asked = useRef(0)
   const read = useCallback(
     async (cursor: string | null) => {
       const more = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
+      const q = wanted === '' ? '' : `&q=${encodeURIComponent(wanted)}`
+      const own = ++asked.current
       try {
-        const page = await ask<Page>(`/sessions?limit=${pageSize}&branches=newest${more}`)
+        const page = await ask<Page>(`/sessions?limit=${pageSize}&branches=newest${q}${more}`)
+        // Another question was asked meanwhile, and its answer is the one to show.
+        if (own !== asked.current) return
         setThreads((known) => {
           const kept = cursor === null ? [] : known
           const ids = new Set(kept.map(({ sessionId }) => sessionId))
@@ -49,11 +74,12 @@ export function useThreads(oracleDid: string, overrides?: Overrides, shown = '')
         setNext(page.nextCursor ?? null)
         setError(undefined)
       } catch (thrown) {
+        if (own !== asked.current) return
         setError(thrown)
       }
       setLoading(false)
     },
-    [ask],
+    [ask, wanted],
   )
   const refresh = useCallback(() => read(null), [read])
   const more = useCallback(async () => {
@@ -65,6 +91,8 @@ export function useThreads(oracleDid: string, overrides?: Overrides, shown = '')
   const { isGone, ...removal } = useRemoval(oracleDid, overrides, threads, refresh, setError)
   return {
     threads: threads.filter(({ sessionId }) => !isGone(sessionId)),
+    query,
+    search: setQuery,
     isLoading,
     error,
     hasMore: next !== null,
@@ -79,6 +107,18 @@ export function useThreads(oracleDid: string, overrides?: Overrides, shown = '')
     },
     ...removal,
   }
+}
+
+/** What is looked for once nobody types any more. */
+function useWanted(query: string): string {
+  const [wanted, setWanted] = useState('')
+  useEffect(() => {
+    const text = query.trim().slice(0, typing.most).toWellFormed()
+    const now = text.length < typing.fewest ? '' : text
+    const timer = setTimeout(() => setWanted(now), now === '' ? 0 : typing.ms)
+    return () => clearTimeout(timer)
+  }, [query])
+  return wanted
 }
 
 /** Deletions that can be taken back for a while. */

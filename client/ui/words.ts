@@ -7,6 +7,8 @@ export interface Words {
   readonly newChat: string
   readonly chats: string
   readonly search: string
+  readonly noneFound: string
+  readonly untitled: string
   readonly rename: string
   readonly remove: string
   readonly removed: string

@@ -37,6 +37,8 @@ import { RoomState } from './store/room-state.ts'
 import { Members } from './told/members.ts'
 import type { TestClock } from './boot/test-clock.ts'
 import type { Runs } from './turns/carry/runs.ts'
+import { withRunTables } from './turns/journal/tables.ts'
+import { Search } from './turns/sessions/search.ts'
 import { titlesOf } from './turns/titles.ts'
 import { sealReports, surviveStrayRejections } from './watchdog/stray-faults.ts'
 
@@ -102,6 +104,7 @@ export async function openParts(blueprint: Blueprint, closers: Closers): Promise
     models,
     instructions,
     streams,
+    countSearch: limits.counter('searches', 30, 60_000, 'searches of this user'),
     ...kept,
     audit,
     log,
@@ -209,6 +212,7 @@ function retentionOf(
 ): Retention {
   return new Retention({
     ...{ store, runs, notices, log },
+    search: new Search(withRunTables(store.db)),
     leaseMs: config.RUN_LEASE_MS,
     approvalDays: config.APPROVAL_RETENTION_DAYS,
     sessionDays: config.SESSION_RETENTION_DAYS,

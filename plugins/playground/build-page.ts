@@ -1,10 +1,16 @@
-import { rename, rm } from 'node:fs/promises'
+import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { brotliCompress, gzip } from 'node:zlib'
+import { codings } from './coding.ts'
+
+/** How often this process has built: two builds at once have a folder each. */
+let builds = 0
 
 /** Builds the page in a new folder beside the served page, then replaces the served page by the new one. */
 export async function buildPage(at: { sources: string; directory: string }): Promise<void> {
   const { build } = await import('vite')
-  const fresh = `${at.directory.replace(/\/$/, '')}-${process.pid}`
+  const fresh = `${at.directory.replace(/\/$/, '')}-${process.pid}-${++builds}`
   const old = `${fresh}-old`
   try {
     await build({
@@ -33,10 +39,29 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
         },
       },
     })
+    await compress(fresh)
     // Somebody may be reading the page: two renames leave no time in which a file of it is missing for long.
     await rename(at.directory, old).catch(() => {})
     await rename(fresh, at.directory)
   } finally {
     for (const folder of [fresh, old]) await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const ways = { br: promisify(brotliCompress), gzip: promisify(gzip) } as const
+/** A smaller file costs a page no time that a copy would save. */
+const fewestBytes = 1024
+
+/** Lays compressed copies beside the files of a folder, where they are smaller. */
+async function compress(folder: string): Promise<void> {
+  const files = await readdir(folder, { recursive: true })
+  for (const file of files) {
+    if (!/\.(js|css|html|svg)$/.test(file)) continue
+    const source = await readFile(join(folder, file))
+    if (source.length < fewestBytes) continue
+    for (const way of ['br', 'gzip'] as const) {
+      const copy = await ways[way](source)
+      if (copy.length < source.length) await writeFile(join(folder, file + codings[way]), copy)
+    }
   }
 }

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { WebModule } from '#core'
 import type { Page } from './built-page.ts'
+import { codings, codingsFor } from './coding.ts'
 
 const html = 'text/html; charset=utf-8'
 const types: Record<string, string> = {
@@ -39,14 +40,17 @@ export function servePage(page: Page): WebModule {
     ctx.set('X-Content-Type-Options', 'nosniff')
     ctx.set('Referrer-Policy', 'no-referrer')
     ctx.set('Content-Security-Policy', policy)
-    const file = join(page.directory, path)
-    const facts = await stat(file).catch(() => undefined)
-    if (facts?.isFile()) {
+    const found = await smallest(join(page.directory, path), ctx.get('Accept-Encoding'))
+    if (found) {
+      const { file, facts, coding } = found
+      ctx.vary('Accept-Encoding')
+      if (coding) ctx.set('Content-Encoding', coding)
       ctx.set(
         'Cache-Control',
         path.startsWith('assets/') ? 'public, max-age=31536000, immutable' : 'no-cache',
       )
-      ctx.set('ETag', `"${facts.size.toString(36)}-${Math.trunc(facts.mtimeMs).toString(36)}"`)
+      const version = `${facts.size.toString(36)}-${Math.trunc(facts.mtimeMs).toString(36)}`
+      ctx.set('ETag', `"${version}${coding ? `-${coding}` : ''}"`)
       ctx.status = 200
       ctx.type = type
       if (ctx.fresh) return void (ctx.status = 304)
@@ -63,6 +67,18 @@ export function servePage(page: Page): WebModule {
       ? `<!doctype html><html lang="en"><meta charset="utf-8"><title>Playground</title><p>${escaped(page.fault)}</p></html>`
       : waiting
   }
+}
+
+/** The file as the client takes it with the fewest bytes; undefined where there is no such file. */
+async function smallest(path: string, accepted: string) {
+  const plain = await stat(path).catch(() => undefined)
+  if (!plain?.isFile()) return undefined
+  for (const coding of codingsFor(accepted)) {
+    const file = path + codings[coding]
+    const facts = await stat(file).catch(() => undefined)
+    if (facts?.isFile()) return { file, facts, coding }
+  }
+  return { file: path, facts: plain, coding: undefined }
 }
 
 const escaped = (text: string) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`)

@@ -6,6 +6,8 @@ export const en: Words = {
   newChat: 'New chat',
   chats: 'Chats',
   search: 'Search chats',
+  noneFound: 'No chat has these words.',
+  untitled: 'Untitled',
   rename: 'Rename',
   remove: 'Delete',
   removed: 'The chat was deleted.',

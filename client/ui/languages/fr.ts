@@ -6,6 +6,8 @@ export const fr: Words = {
   newChat: 'Nouvelle discussion',
   chats: 'Discussions',
   search: 'Chercher une discussion',
+  noneFound: 'Aucune conversation ne contient ces mots.',
+  untitled: 'Sans titre',
   rename: 'Renommer',
   remove: 'Supprimer',
   removed: 'La discussion a été supprimée.',

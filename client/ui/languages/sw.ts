@@ -6,6 +6,8 @@ export const sw: Words = {
   newChat: 'Mazungumzo mapya',
   chats: 'Mazungumzo',
   search: 'Tafuta mazungumzo',
+  noneFound: 'Hakuna mazungumzo yenye maneno haya.',
+  untitled: 'Bila jina',
   rename: 'Badilisha jina',
   remove: 'Futa',
   removed: 'Mazungumzo yamefutwa.',

@@ -50,6 +50,8 @@ export interface ConversationOptions {
   readonly rights: Rights
   /** Where open event streams are counted. */
   readonly streams: Places
+  /** Counts one search of a user, or throws for one too many. */
+  readonly countSearch: (did: string) => Promise<void>
   /** Makes the user of a run that another process began, for which this process has no request. */
   readonly restoreUser: (did: string) => Promise<User>
   /** Whether this server knows a user who has no session. */
@@ -243,6 +245,7 @@ function routesOfTurns(
     db: store.db,
     log,
     streams,
+    countSearch: options.countSearch,
     redactOf,
     checkRequest: (request) => checkRequest(request, options),
     async loadCapabilities({ user, sessionId, names }) {

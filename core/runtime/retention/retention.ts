@@ -8,6 +8,7 @@ import { LeaseTable } from '../leases/tables.ts'
 import type { Notices } from '../notices/notices.ts'
 import type { Store } from '../store/store.ts'
 import type { Runs } from '../turns/carry/runs.ts'
+import type { Search } from '../turns/sessions/search.ts'
 import { Pace } from '../watchdog/pace.ts'
 import { noteSize } from './growth.ts'
 
@@ -16,6 +17,7 @@ export interface RetentionOptions {
   readonly store: Pick<Store, 'db' | 'kind' | 'now' | 'giveBack'>
   readonly runs: Pick<Runs, 'endOverdue' | 'deleteSession' | 'tidy'>
   readonly notices: Pick<Notices, 'tidy'>
+  readonly search: Pick<Search, 'readSome'>
   readonly log: Log
   /** A process that is silent this long while it cleans up is no longer waited for. */
   readonly leaseMs: number
@@ -94,6 +96,7 @@ export class Retention implements Timed {
       new Pace(store.kind, mayGoOn).through(work)
     const approvals = await paced((rows) => runs.endOverdue(approvalDays, rows))
     const sessions = await this.#endSessions(mayGoOn)
+    await this.#readSessions(mayGoOn)
     if (!(await mayGoOn())) return
     await runs.tidy()
     await notices.tidy()
@@ -101,6 +104,16 @@ export class Retention implements Timed {
     await noteSize(store)
     if (approvals + sessions + pages > 0)
       log.info({ approvals, sessions, pages }, 'What was too old is gone')
+  }
+
+  /** Reads into the index of the search what nobody has searched since it was said. */
+  async #readSessions(mayGoOn: () => Promise<boolean>): Promise<void> {
+    let after = ''
+    await new Pace(this.#options.store.kind, mayGoOn).through(async (rows) => {
+      const { count, last } = await this.#options.search.readSome(after, rows)
+      after = last
+      return count
+    })
   }
 
   /** Walks through the sessions by their ids, so that no index by age costs every turn a write. */

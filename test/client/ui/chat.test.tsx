@@ -172,6 +172,28 @@ it('says what was stopped, without a cursor, also after a reload; keeps the draf
   expect((again.all('.oc-composer textarea')[0] as HTMLTextAreaElement).value).toBe('a draft')
 })
 
+it('finds a conversation by a word that was said in it, and lists all again', async () => {
+  const model = scriptedModel(['The Météo says <b>rain</b>.', 'Fine.'])
+  await using oracle = await testOracle({ plugins: [post], model })
+  const { texts, all, button, say, write } = person(oracle)
+  await say('First')
+  await until(() => texts('.oc-thread-name').includes('First'))
+  await until(() => all('.oc-cursor').length === 0)
+  ;(await button('New chat')).click()
+  await until(() => texts('.oc-suggestions').length === 1)
+  await say('Second')
+  await until(() => texts('.oc-thread-name').length === 2)
+  write('.oc-search', 'meteo')
+  await until(() => texts('.oc-thread-name').join() === 'First')
+  expect(texts('.oc-hit')).toEqual(['The Météo says <b>rain</b>.'])
+  expect(texts('.oc-hit mark')).toEqual(['Météo'])
+  write('.oc-search', 'nobody said this')
+  await until(() => texts('.oc-threads [role=status]').includes('No chat has these words.'))
+  write('.oc-search', '')
+  await until(() => texts('.oc-thread-name').length === 2)
+  expect(texts('.oc-hit')).toEqual([])
+})
+
 it('speaks three languages, and hides nothing in any of them', () => {
   for (const words of [fr, sw]) expect(Object.keys(words).sort()).toEqual(Object.keys(en).sort())
   expect(fr.stop).not.toBe(en.stop)

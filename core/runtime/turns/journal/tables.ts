@@ -2,6 +2,7 @@ import { sql, type Generated, type Kysely } from 'kysely'
 import type { Database, Migration, RunCause } from '../../../plugin.ts'
 import { saidMigrations, type SaidTables } from '../said-tables.ts'
 import { type BranchColumns, branchesMigration, ephemeralMigration } from '../branch-tables.ts'
+import { searchMigration } from '../search/tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
 import { runFormsMigration } from '../stored-version.ts'
 import { settlingMigration, type UnsettledTable } from '../unsettled.ts'
@@ -204,7 +205,6 @@ export type RunTables = {
 
 /** A connection, or a transaction, that knows the tables of sessions and runs. */
 export type RunDatabase = Kysely<RunTables>
-
 /** Which database it is. */
 export type Dialect = 'sqlite' | 'postgres'
 
@@ -395,4 +395,5 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
   '011-stored-forms': runFormsMigration,
   '012-branches': branchesMigration,
   '013-ephemeral-sessions': ephemeralMigration,
+  '014-search': searchMigration,
 }

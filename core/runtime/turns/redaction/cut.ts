@@ -2,6 +2,7 @@ import { fromBatch, toBatches, type RunEvent } from '../journal/event-lines.ts'
 import { messageOf, timingOf, type StepRow } from '../journal/steps.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
+import { forgetWords } from '../search/tables.ts'
 import { takeSession } from '../journal/take-session.ts'
 import type { CutMessage } from '../user-message.ts'
 import { dropSummaries, rewrite, type Rewritten } from './rewrite.ts'
@@ -46,6 +47,7 @@ export function cutReply(store: RunStore, reply: PartlyHeard): Promise<ReplyCut 
     for (const [row, body] of changed) await rewrite(trx, row, body)
     await dropSummaries(trx, sessionId, steps)
     await cutEvents(trx, runId, length)
+    await forgetWords(trx, sessionId)
     await trx
       .updateTable('kernel_sessions')
       .set((eb) => ({ redactions: eb('redactions', '+', 1) }))

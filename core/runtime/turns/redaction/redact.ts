@@ -5,6 +5,7 @@ import { isNote, messageOf, type StepRow } from '../journal/steps.ts'
 import { slices, type RunStore } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import { takeSession } from '../journal/take-session.ts'
+import { forgetWords } from '../search/tables.ts'
 import type { TurnRequest } from '../run.ts'
 import { titleOf } from '../titles.ts'
 import { dropSummaries, noteOfCost, rewrite, type Rewritten } from './rewrite.ts'
@@ -53,6 +54,7 @@ export function redactTurn(store: RunStore, turn: RedactedTurn): Promise<void> {
     const steps = await store.stepsOf({ session_id: sessionId, root_id: rootId }, trx)
     await forgetTitle(trx, sessionId, steps)
     for (const step of steps) await rewrite(trx, step, redactedRow(step))
+    await forgetWords(trx, sessionId)
     await dropSummaries(trx, sessionId, steps)
     for (const { id } of runs) await redactEvents(trx, id)
     await redactRequest(trx, rootId)

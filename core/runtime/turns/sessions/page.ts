@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type SelectQueryBuilder, sql } from 'kysely'
+import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import { RuntimeError } from '../../../errors.ts'
 import type { RunTables } from '../journal/tables.ts'
 
@@ -13,14 +13,18 @@ export interface ListWish {
   readonly archived?: boolean
   /** `newest`: of the branches of one conversation, the one that was used last. */
   readonly branches?: 'newest'
+  /** The words that the sessions have, and the condition by which they are found. */
+  readonly q?: string
+  readonly only?: RawBuilder<boolean>
 }
 
 /** What of the sessions a wish is about, wherever its page begins. */
 export function wished<O>(
   mine: SelectQueryBuilder<RunTables, 'kernel_sessions', O>,
-  { archived = false, branches }: ListWish,
+  { archived = false, branches, only }: ListWish,
 ): SelectQueryBuilder<RunTables, 'kernel_sessions', O> {
-  const kept = mine.where('archived', '=', archived ? 1 : 0).where('ephemeral', '=', 0)
+  const all = mine.where('archived', '=', archived ? 1 : 0).where('ephemeral', '=', 0)
+  const kept = only === undefined ? all : all.where(only)
   if (branches === undefined) return kept
   return kept.where(
     sql<boolean>`not exists (select 1 from kernel_sessions as other
@@ -41,9 +45,9 @@ interface Place {
 }
 
 /** The name of a wish in its cursors: those of another wish lead nowhere. */
-const nameOf = ({ archived = false, branches }: ListWish): string =>
+const nameOf = ({ archived = false, branches, q }: ListWish): string =>
   createHash('sha256')
-    .update(JSON.stringify([archived, branches]))
+    .update(JSON.stringify([archived, branches, q]))
     .digest('base64url')
     .slice(0, 8)
 

@@ -12,6 +12,7 @@ import { cursorOf, type ListWish, placeOf, wished } from './page.ts'
 import { slices } from '../journal/store.ts'
 import type { Dialect, RunDatabase, SessionsTable } from '../journal/tables.ts'
 import { takeSession } from '../journal/take-session.ts'
+import { forgetWords } from '../search/tables.ts'
 import { insertNewSession, ownSession } from './queries.ts'
 
 /** What every session tells clients of the oracle. */
@@ -314,6 +315,7 @@ export class Sessions {
       ] as const)
         await trx.deleteFrom(table).where('session_id', '=', sessionId).execute()
       await sql`delete from kernel_waiting_turns where session_id = ${sessionId}`.execute(trx)
+      await forgetWords(trx, sessionId)
       await forgetFilesOf(this.#options.dialect, trx, sessionId)
       return ids
     })

@@ -112,6 +112,12 @@ export const sessionListInput = z.object({
   cursor: z.string().min(1).max(500).optional(),
   archived: flag.optional(),
   branches: z.literal('newest', 'expected "newest"').optional(),
+  q: z
+    .string()
+    .trim()
+    .min(2, 'expected 2 to 200 characters')
+    .max(200, 'expected 2 to 200 characters')
+    .optional(),
 })
 const messageId = z.string().min(1).max(200)
 const stepNumber = z.number().int().min(0)

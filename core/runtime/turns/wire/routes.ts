@@ -3,6 +3,7 @@ import type { Places } from '../../http/limits/places.ts'
 import type { Runs } from '../carry/runs.ts'
 import { type RunDatabase, withRunTables } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
+import { Search } from '../sessions/search.ts'
 import type { Branches, KeptAt } from '../branches/branches.ts'
 import { branchRoutes } from './branch-routes.ts'
 import { messageRoutes } from './message-routes.ts'
@@ -35,6 +36,8 @@ export interface TurnRoutesOptions {
   redactOf?(tool: string): readonly string[] | undefined
   /** Where open event streams are counted: a turn whose stream could not be opened does not begin. */
   readonly streams?: Places
+  /** Counts one search of a user, or throws for one too many. */
+  countSearch?(did: string): Promise<void>
 }
 
 /** The parts of the routes: the options, with the transcripts that the routes read in place of the database. */
@@ -42,13 +45,18 @@ export interface RouteParts extends Omit<TurnRoutesOptions, 'db' | 'redactOf'> {
   readonly db: RunDatabase
   readonly transcripts: Transcripts
   readonly traces: Traces
+  readonly search: Search
 }
 
 /** The routes of sessions, messages and runs. */
 export function turnRoutes({ db, redactOf, ...options }: TurnRoutesOptions): TurnRoutes {
   const tables = withRunTables(db)
   const traces = new Traces(tables, redactOf)
-  const parts: RouteParts = { ...options, db: tables, traces, transcripts: new Transcripts(tables) }
+  const parts: RouteParts = {
+    ...options,
+    ...{ db: tables, traces },
+    ...{ transcripts: new Transcripts(tables), search: new Search(tables) },
+  }
   return {
     ...sessionRoutes(parts),
     ...branchRoutes(parts),

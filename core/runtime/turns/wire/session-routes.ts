@@ -13,7 +13,8 @@ import type { RouteParts } from './routes.ts'
 import { userRoute, type UserContext } from './user-route.ts'
 
 /** The routes of conversations: begin, list and delete one, read it, and what may be loaded into it. */
-export function sessionRoutes({ runs, transcripts, traces, loadCapabilities }: RouteParts) {
+export function sessionRoutes(parts: RouteParts) {
+  const { runs, transcripts, traces, search, countSearch, loadCapabilities } = parts
   const { sessions } = runs
   return {
     'POST /sessions': {
@@ -27,9 +28,13 @@ export function sessionRoutes({ runs, transcripts, traces, loadCapabilities }: R
       },
     },
     'GET /sessions': userRoute(
-      'The caller’s conversations, the newest first.',
+      'The caller’s conversations, the newest first; with `q` those that have its words.',
       sessionListInput,
-      (wish, { user }) => sessions.list(user.did, wish),
+      async ({ q, ...wish }, { user }) => {
+        if (q === undefined) return sessions.list(user.did, wish)
+        await countSearch?.(user.did)
+        return search.list(sessions, user.did, { ...wish, q })
+      },
     ),
     'DELETE /sessions/:id': userRoute(
       'Deletes a conversation and everything in it.',

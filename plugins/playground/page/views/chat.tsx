@@ -5,14 +5,14 @@ import {
   useChatAnnouncer,
   useChatEvents,
   useModels,
-  useOracleSessions,
   useRun,
   type AnyEvent,
   type Attachment,
   type IChatSession,
   type IMessage,
 } from 'oracle-runtime-client'
-import type { Oracle } from '../oracle.ts'
+import { ThreadList, useThreads } from 'oracle-runtime-client/ui'
+import { ask, type Oracle } from '../oracle.ts'
 import { AttachButton, UploadList } from '../parts/attach.tsx'
 import { Fault } from '../parts/fault.tsx'
 import { Payment, TurnCost } from '../parts/payment.tsx'
@@ -39,11 +39,11 @@ interface Props {
   readonly onEvent: (event: AnyEvent) => void
 }
 
-/** Sessions on one side, the chat on the other. */
+/** The chats on one side, the open one on the other. */
 export function ChatView(props: Props) {
   const { oracle, sessionId } = props
-  const list = useOracleSessions(oracle.did)
-  const { sessions, createSession, deleteSession, error, isLoading, refetch } = list
+  const threads = useThreads(oracle.did, undefined, sessionId)
+  const { threads: listed, error, isLoading, query } = threads
   const [fault, setFault] = useState<unknown>()
   const isHere = useRef(true)
   useEffect(() => {
@@ -52,7 +52,7 @@ export function ChatView(props: Props) {
   }, [])
   const begin = async () => {
     try {
-      const session = await createSession()
+      const session = await ask<IChatSession>('/sessions', { method: 'POST' })
       // The reader may have opened another view meanwhile, and stays there.
       if (isHere.current) go('chat', session.sessionId)
     } catch (thrown) {
@@ -61,23 +61,30 @@ export function ChatView(props: Props) {
   }
   const beginning = useRef(false)
   useEffect(() => {
-    if (sessionId || isLoading || error || beginning.current) return
-    const [latest] = sessions
+    if (sessionId || isLoading || error || query || beginning.current) return
+    const [latest] = listed
     if (latest) return void location.replace(to('chat', latest.sessionId))
     beginning.current = true
     void begin().finally(() => (beginning.current = false))
   })
+  // A search leaves the open chat out of the list, and its model stays what it was.
+  const open = useRef<IChatSession>(undefined)
+  open.current =
+    listed.find((one) => one.sessionId === sessionId) ??
+    (open.current?.sessionId === sessionId ? open.current : undefined)
   return (
     <div className="chat-view">
-      <SessionList
-        sessions={sessions}
-        current={sessionId}
-        onBegin={() => void begin()}
-        onMore={list.hasNextPage ? () => void list.fetchNextPage() : undefined}
-        onDelete={async (id) => {
-          await deleteSession(id)
-          if (id === sessionId) go('chat')
+      <ThreadList
+        threads={{
+          ...threads,
+          remove(id) {
+            threads.remove(id)
+            if (id === sessionId) go('chat')
+          },
         }}
+        current={sessionId}
+        onOpen={(id) => go('chat', id)}
+        onNew={() => void begin()}
       />
       <div className="conversation">
         <Fault error={fault ?? error} />
@@ -85,63 +92,12 @@ export function ChatView(props: Props) {
           <Conversation
             key={sessionId}
             {...props}
-            kept={sessions.find((one) => one.sessionId === sessionId)?.model}
-            onSettled={refetch}
+            kept={open.current?.model}
+            onSettled={threads.refresh}
           />
         )}
       </div>
     </div>
-  )
-}
-
-function SessionList(props: {
-  sessions: readonly IChatSession[]
-  current: string
-  onBegin: () => void
-  /** Reads older ones, where there are any. */
-  onMore: (() => void) | undefined
-  onDelete: (id: string) => Promise<void>
-}) {
-  const { sessions, current, onBegin, onMore, onDelete } = props
-  return (
-    <aside className="sessions" aria-label="Chats">
-      <button type="button" onClick={onBegin}>
-        New chat
-      </button>
-      <ul className="picks">
-        {sessions.map(({ sessionId, title, createdAt, unread = 0 }) => (
-          <li key={sessionId}>
-            <a
-              href={to('chat', sessionId)}
-              aria-current={sessionId === current ? 'page' : undefined}
-            >
-              <span>{title || 'New chat'}</span>
-              {unread > 0 && sessionId !== current && (
-                <b className="count" aria-label={`${unread} unread`}>
-                  {unread}
-                </b>
-              )}
-              <small>
-                {new Date(createdAt).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}
-              </small>
-            </a>
-            <button
-              type="button"
-              className="quiet"
-              aria-label={`Delete ${title || 'this chat'}`}
-              onClick={() => void onDelete(sessionId)}
-            >
-              ✕
-            </button>
-          </li>
-        ))}
-      </ul>
-      {onMore && (
-        <button type="button" className="quiet" onClick={onMore}>
-          More chats
-        </button>
-      )}
-    </aside>
   )
 }
 

@@ -1,0 +1,68 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { scriptedModel, testApp } from '#core/testing'
+import { builtPage } from '../support/built-page.ts'
+import { complaintsOf, headersOf, launch } from '../support/browser.ts'
+import { describeWith } from '../support/services.ts'
+
+await describeWith('chromium', 'the list of chats in the playground', (program) => {
+  let browser: Browser
+  beforeAll(async () => {
+    await builtPage()
+    browser = await launch(program)
+  }, 90_000)
+  afterAll(() => browser?.close())
+
+  it('reaches the oldest of 60 chats by scrolling and by search, and takes a deletion back', async () => {
+    const { default: playground } = await import('../../plugins/playground/index.ts')
+    const app = await testApp({
+      plugins: [playground],
+      model: scriptedModel(['The pangolin curls up.', 'Fine.']),
+      env: { NODE_ENV: 'development', RATE_LIMIT_PER_MINUTE: '100000' },
+    })
+    onTestFinished(() => app.close())
+    const page = await browser.newPage({ viewport: { width: 1280, height: 700 } })
+    onTestFinished(() => page.close())
+    page.setDefaultTimeout(15_000)
+    const complaints = complaintsOf(page)
+    const asking = page.waitForRequest((request) => request.url().includes('/sessions?'))
+    await page.goto(`${app.url}/playground/#/chat`)
+    const headers = await headersOf(await asking)
+    await page.getByLabel('Message', { exact: true }).fill('Tell me of animals')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.locator('.message.ai').getByText('The pangolin curls up.').waitFor()
+    const chats = page.getByRole('navigation', { name: 'Chats' })
+    const oldest = chats.getByRole('button', { name: 'Tell me of animals', exact: true })
+    await oldest.waitFor()
+    for (let nth = 0; nth < 60; nth++)
+      await fetch(`${app.url}/sessions`, { method: 'POST', headers })
+    await page.reload()
+    const rows = chats.locator('.oc-thread-name')
+    await expect.poll(() => rows.count()).toBe(40)
+    await chats.locator('.oc-days').hover()
+    await page.mouse.wheel(0, 100_000)
+    await expect.poll(() => rows.count()).toBe(61)
+    await oldest.waitFor()
+
+    await chats.getByLabel('Search chats').fill('PANGO curl')
+    await expect.poll(() => rows.count()).toBe(1)
+    await chats.getByRole('button', { name: 'The pangolin curls up.' }).waitFor()
+    if (process.env.SCREENSHOTS)
+      await page.screenshot({ path: `${process.env.SCREENSHOTS}/list.png` })
+    await chats.getByRole('button', { name: 'Delete: Tell me of animals' }).click()
+    await expect.poll(() => rows.count()).toBe(0)
+    await chats.getByRole('button', { name: 'Undo' }).click()
+    await expect.poll(() => rows.count()).toBe(1)
+    const total = async () =>
+      ((await (await fetch(`${app.url}/sessions`, { headers })).json()) as { total: number }).total
+    expect(await total()).toBe(61)
+    // Without Undo it is gone after eight seconds; a page that closes counts as a yes.
+    await chats.getByRole('button', { name: 'Delete: Tell me of animals' }).click()
+    await expect.poll(() => rows.count()).toBe(0)
+    await page.waitForTimeout(500)
+    expect(await total()).toBe(61)
+    await page.goto('about:blank')
+    await expect.poll(total).toBe(60)
+    expect(complaints).toEqual([])
+  }, 90_000)
+})
