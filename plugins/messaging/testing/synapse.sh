@@ -37,6 +37,7 @@ from_pip() {
 # `data` is the folder of the data as Synapse sees it.
 if from_debian; then
   data=/srv/synapse
+  register=synapse_register_new_matrix_user
   mkdir -p "$folder/debian/srv"
   [ -e "$folder/debian$data" ] || mv "$folder/data" "$folder/debian$data"
   ln -sfn "debian$data" "$folder/data"
@@ -44,6 +45,7 @@ if from_debian; then
   module() { inside python3 -m "$@"; }
 elif from_pip; then
   data=$folder/data
+  register=register_new_matrix_user
   inside() { command=$1; shift; "$folder/bin/$command" "$@"; }
   module() { "$folder/bin/python" -m "$@"; }
 else
@@ -90,10 +92,8 @@ until curl -sf "http://127.0.0.1:$port/_matrix/client/versions" > /dev/null; do
   [ "$left" -gt 0 ] || { echo "Synapse does not listen: see $folder/data/synapse.log" >&2; exit 1; }
   sleep 0.5
 done
-register=$(command -v true > /dev/null && [ -d "$folder/debian" ] && echo synapse_register_new_matrix_user || echo register_new_matrix_user)
 for name in oracle ann; do
-  inside "$register" -c "$data/homeserver.yaml" -u "$name" -p "$name-password" --no-admin \
+  inside $register -c "$data/homeserver.yaml" -u "$name" -p "$name-password" --no-admin \
     "http://127.0.0.1:$port" > "$folder/register.log" 2>&1 || grep -q 'already taken' "$folder/register.log"
 done
-version=$(module synapse.app.homeserver --version 2> /dev/null || true)
-echo "Synapse $version listens on http://127.0.0.1:$port. kill \$(cat $folder/data/synapse.pid) ends it."
+echo "Synapse listens on http://127.0.0.1:$port. kill \$(cat $folder/data/synapse.pid) ends it."
