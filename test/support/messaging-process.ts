@@ -31,6 +31,10 @@ export class MessagingProcess {
     return this.#child?.pid ?? 0
   }
 
+  get url(): string {
+    return this.#url
+  }
+
   get printed(): string {
     return this.#printed
   }
