@@ -28,13 +28,18 @@ const saved = (nth: number) =>
   server.replace(
     /defineApp\(\{\s*plugins: \[/,
     (found) =>
-      `${found}{ name: 'nth', version: '1.0.0', summary: 'Tells the save.', routes: { 'GET /nth': ` +
-      `{ auth: 'public', run: () => ({ nth: ${nth} }) } } } as never, `,
+      `${found}definePlugin({ name: 'nth', summary: 'Tells the save.', routes: { 'GET /nth': ` +
+      `{ auth: 'public', run: () => ({ nth: ${nth} }) } } }), `,
   )
 if (saved(1) === server) throw new Error('The app of init has no list of plugins any more.')
 
-async function until(url: string, isThere: (text: string) => boolean): Promise<void> {
+async function until(
+  url: string,
+  child: ChildProcess,
+  isThere: (text: string) => boolean,
+): Promise<void> {
   for (;;) {
+    if (child.exitCode !== null) throw new Error(`The server of ${url} ended.`)
     const answer = await fetch(url).catch(() => undefined)
     if (answer?.status === 200 && isThere(await answer.text())) return
     await sleep(2)
@@ -52,8 +57,12 @@ function run(args: string[], env: Record<string, string>): ChildProcess {
 const bareAt = 'http://127.0.0.1:38917'
 async function bareStart(): Promise<number> {
   const began = performance.now()
-  const child = run(['server.ts'], { PORT: '38917', DATA_DIR: join(folder, 'bare') })
-  await until(`${bareAt}/nth`, () => true)
+  // The sources, as `dev` takes them in a checkout.
+  const child = run(['--conditions=oracle-runtime-source', 'server.ts'], {
+    PORT: '38917',
+    DATA_DIR: join(folder, 'bare'),
+  })
+  await until(`${bareAt}/nth`, child, () => true)
   const took = performance.now() - began
   child.kill('SIGTERM')
   await once(child, 'exit')
@@ -64,13 +73,13 @@ writeFileSync(join(app, 'server.ts'), saved(0))
 const dev = run([bin, 'dev'], { PORT: '38918' })
 try {
   const url = 'http://127.0.0.1:38918/nth'
-  await until(url, () => true)
+  await until(url, dev, () => true)
   await bareStart()
   const times = { dev: [] as number[], bare: [] as number[] }
   for (let round = 1; round <= rounds; round++) {
     const began = performance.now()
     writeFileSync(join(app, 'server.ts'), saved(round))
-    await until(url, (text) => text.includes(`:${round}`))
+    await until(url, dev, (text) => text.includes(`:${round}`))
     times.dev.push(performance.now() - began)
     times.bare.push(await bareStart())
   }

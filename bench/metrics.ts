@@ -90,7 +90,8 @@ function processOf(program: string): number {
 const data = mkdtempSync(join(tmpdir(), 'bench-metrics-'))
 const at = 'core/runtime/telemetry'
 const programs = {
-  nothing: '',
+  // The first source that a process loads brings what strips its types, which a start needs in any case.
+  nothing: `await import('./core/runtime/base/quote.ts')`,
   metrics: `const { Registry } = await import('./${at}/registry.ts')
     const { KernelMetrics } = await import('./${at}/kernel-metrics.ts')
     const { ProcessMetrics } = await import('./${at}/process-metrics.ts')

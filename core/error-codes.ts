@@ -160,7 +160,7 @@ export const catalogue = {
   APPROVAL_NEEDED: {
     status: 409,
     means:
-      'A test called a tool that asks a person first, and did not say that a person approved it.',
+      'A tool that asks a person first was called outside a turn, or by a test, and nobody has said that a person approved it.',
   },
   INTERNAL: { status: 500, means: 'A fault on our side. The log has it under the request id.' },
   RAW_NOT_KEPT: {

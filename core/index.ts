@@ -10,6 +10,7 @@ export { matchesEtag } from './runtime/http/answer/etag.ts'
 export { prepared } from './runtime/store/prepared.ts'
 export { parts } from './runtime/files/pieces.ts'
 export { created, reply, text } from './runtime/http/answer/reply.ts'
+export { partsOf } from './runtime/turns/events/parts.ts'
 export { builtView } from './runtime/http/answer/built-view.ts'
 export {
   definePlugin,
@@ -39,6 +40,8 @@ export {
   type OfferSettings,
   type OfferedModels,
   type Oracle,
+  type OutsideTool,
+  type OutsideTools,
   type Plugin,
   type PluginSessions,
   type RoomChange,
@@ -55,7 +58,11 @@ export {
   type ToldRoomChange,
   type ToolsOf,
   type TurnContext,
+  type SaidBefore,
+  type ToldError,
+  type TurnClientTool,
   type TurnEvent,
+  type TurnPart,
   type Turns,
   type User,
   type UserDataContext,

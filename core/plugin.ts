@@ -65,6 +65,12 @@ export type { Category, Manifest, Stability, Visibility } from './plugin/manifes
 export type { HttpLayer, Middleware, PendingCall } from './plugin/middleware.ts'
 export type { Notice, NoticeKind } from './plugin/notices.ts'
 export type {
+  OutsideCall,
+  OutsideResult,
+  OutsideTool,
+  OutsideTools,
+} from './plugin/outside/tools.ts'
+export type {
   Delta,
   Message,
   Embedder,
@@ -103,11 +109,13 @@ export type {
   PathParams,
   OwnCaller,
   OwnRequest,
+  RendersErrors,
   RouteAuth,
   RouteBody,
   RouteContext,
   RouteLimit,
   ServedApi,
+  ToldError,
   WebEntry,
   WebModule,
   WrittenRoute,
@@ -137,6 +145,9 @@ export type {
   WantedSession,
 } from './plugin/sessions.ts'
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
+export type { TurnPart } from './plugin/clients/parts.ts'
+export type { SaidBefore } from './plugin/clients/said-before.ts'
+export type { ClientCall, ClientCallAnswer, TurnClientTool } from './plugin/clients/calls.ts'
 export type { EventPart, TurnEvent, TurnEvents } from './plugin/turn-event.ts'
 export type {
   AnyUserDataContext,
@@ -157,6 +168,8 @@ export type {
   TurnAnswer,
   Turns,
   WhichTurn,
+  OpenTurn,
+  ReadRun,
 } from './plugin/turns.ts'
 
 // The next two types have no `export`: the compiler then writes their meaning into the declarations of a plugin that is a

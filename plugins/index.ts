@@ -1,5 +1,6 @@
 import memory from './memory/index.ts'
 import messaging from './messaging/index.ts'
+import openaiApi from './openai-api/index.ts'
 import payments from './payments/index.ts'
 import playground from './playground/index.ts'
 import preferences from './preferences/index.ts'
@@ -14,6 +15,7 @@ import weather from './weather/index.ts'
 export const bundled = [
   memory,
   messaging,
+  openaiApi,
   payments,
   playground,
   preferences,

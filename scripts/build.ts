@@ -58,7 +58,7 @@ async function entries(): Promise<string[]> {
     .filter((one) => one.isDirectory())
     .map((one) => `plugins/${one.name}/index`)
   const doors = ['index', 'testing', 'core/models/index', 'core/webhooks/index']
-  return [...doors, ...plugins, 'cli/main', 'cli/dev-child']
+  return [...doors, ...plugins, 'plugins/calls/media/worker', 'cli/main', 'cli/dev-child']
 }
 
 /**

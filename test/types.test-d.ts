@@ -2,12 +2,22 @@ import { z } from 'zod'
 import {
   created,
   parts,
+  partsOf,
   reply,
   text,
   type AskableModel,
   type OfferedModels,
 } from '../core/index.ts'
-import { definePlugin, type ToolsOf, type StateOf, type SelfOf, type User } from '../core/plugin.ts'
+import {
+  definePlugin,
+  type ClientCall,
+  type EndedTurn,
+  type OpenTurn,
+  type ToolsOf,
+  type StateOf,
+  type SelfOf,
+  type User,
+} from '../core/plugin.ts'
 
 type Equal<A, B> =
   (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -935,9 +945,32 @@ const rooming = definePlugin({
       turns.start({ user: { did }, message: 'Hello', approvals: 'buttons' })
       // @ts-expect-error the three answers to a busy session
       turns.start({ user: { did }, message: 'Hello', whenBusy: 'queue' })
+      const tools = [{ name: 'send', schema: { type: 'object' } }]
+      const history = [{ role: 'user' as const, content: 'Hi' }]
+      const parked = turns.start({
+        ...{ user: { did }, session: 'a', message: 'Hello', tools, history },
+        ...{ clientTools: 'park', approvals: 'words', timezone: 'Africa/Lusaka' },
+      })
+      same<typeof parked.spoke, Promise<void>>()
+      turns.start({ user: { did }, message: 'Hello', ephemeral: true, approvals: false })
+      // @ts-expect-error a line is the user's or the assistant's
+      turns.start({ user: { did }, message: 'Hello', history: [{ role: 'tool', content: '' }] })
+      for await (const part of partsOf(parked)) {
+        if (part.type === 'end') same<typeof part.status, EndedTurn['status']>()
+        else if (part.type === 'client-calls') same<typeof part.calls, readonly ClientCall[]>()
+        // @ts-expect-error only words have a text
+        else if (part.type === 'call') void part.text
+      }
+      const { waiting } = await turns.open({ user: { did }, session: 'a' })
+      same<typeof waiting, OpenTurn['waiting']>()
+      turns.resume({ user: { did }, runId: 'a', results: [{ toolCallId: 'b', result: 1 }] })
       return (await turn.begun).runId
     },
   }),
+  errors: { '/rooming': ({ status, code }) => ({ status, code }) },
+  routes: {
+    'GET /rooming/own': { onError: ({ message }) => ({ message }), run: () => ({}) },
+  },
 })
 same<SelfOf<typeof rooming>['add'], (room: string, what: string) => Promise<string[]>>()
 same<SelfOf<typeof rooming>['ask'], (did: string) => Promise<string | undefined>>()

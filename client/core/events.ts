@@ -62,6 +62,10 @@ export interface EventPayloads {
     readonly args: Args
     readonly status?: Status
   }
+  client_calls: {
+    readonly runId: string
+    readonly calls: readonly { toolCallId: string; toolName: string; args: Args }[]
+  }
   browser_tool_call: Where & {
     readonly toolCallId: string
     readonly toolName: string

@@ -76,6 +76,7 @@ const sections = [
   'middleware',
   'routes',
   'web',
+  'errors',
   'facts',
   'headers',
   'views',

@@ -102,6 +102,15 @@ const objects: readonly (readonly [section: keyof AnyDefinition, kind: Kind])[] 
       isMade: true,
     },
   ],
+  [
+    'errors',
+    {
+      code: 'ROUTE_INVALID',
+      entry: 'address',
+      fits: isFunction,
+      hint: 'Each address has a function that makes the body: errors: { "/notes/v1": (error) => ({ … }) }.',
+    },
+  ],
 ]
 
 /** Sections that are one function. */

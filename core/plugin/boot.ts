@@ -4,6 +4,7 @@ import type { Jobs, UnknownInputs } from './jobs.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { Lease, LeasedWork } from './leases/lease.ts'
 import type { PricedModel } from './model.ts'
+import type { OutsideTools } from './outside/tools.ts'
 import type { MaybePromise } from './schema.ts'
 import type { PluginSessions, Rooms } from './sessions.ts'
 import type { Turns } from './turns.ts'
@@ -53,6 +54,8 @@ export interface Boot<
   readonly turns: Turns
   /** Finds and makes sessions of users, and says something in them without a model. */
   readonly sessions: PluginSessions
+  /** The tools of all plugins, to be called without a model. They answer once every plugin is set up. */
+  readonly tools: OutsideTools
   /** Asks for jobs of the plugin: work that outlives the process. */
   readonly jobs: Jobs<Inputs>
   /** Makes figures of the plugin, which stand at `GET /metrics`. */

@@ -10,6 +10,7 @@ import type { Notice } from './notices.ts'
 import type { ToldFacts, HeaderSection, ViewSection } from './public/public.ts'
 import type {
   LateRouteSection,
+  RendersErrors,
   RouteAuth,
   RouteContext,
   RouteSection,
@@ -151,6 +152,11 @@ interface Offers<
   readonly routes?: OrMade<OwnRoutes, In, LateRoutes>
   /** Whole web modules, by mount: a page, a foreign Koa app; `{ handler, limit?, cors? }` gives one rules of its own. */
   readonly web?: OrMade<Readonly<Record<Mount, WebModule | WebEntry>>, In>
+  /**
+   * How errors are told at an address and everywhere below it, also where no route is: `'/notes/v1': (error) => ({ … })`. What
+   * the function returns is the body, as JSON; status and headers stay. A route's own `onError` comes first.
+   */
+  readonly errors?: Readonly<Record<`/${string}`, RendersErrors>>
   /**
    * What the plugin adds to `/.well-known/oracle.json`, by key. A variable of the kernel wins: with ORACLE_PRICE set, the
    * `price` of a plugin is not told.

@@ -73,6 +73,25 @@ export interface RouteContext<
   readonly koa: KoaContext
 }
 
+/** An error as a caller may read it. */
+export interface ToldError {
+  /** The status of the answer. */
+  readonly status: number
+  /** The stable code, such as `NOT_FOUND`. */
+  readonly code: string
+  /** The sentence for whoever called. */
+  readonly message: string
+  /** What to do next. */
+  readonly hint?: string
+  /** What else the error says, such as the faults of an input. */
+  readonly details?: unknown
+  /** The id by which the log knows the request. */
+  readonly requestId: string
+}
+
+/** Makes the body of an error's answer. */
+export type RendersErrors = (error: ToldError) => unknown
+
 /** How a route takes its body, and how much of it. */
 export type RouteBody =
   | 'json'
@@ -165,6 +184,11 @@ export interface RouteIn<
   readonly idempotent?: true
   /** Renders a fault on our side (a status of 500 and above) in a protocol's own words. The log has the fault all the same. */
   onFault?(error: RuntimeError, ctx: Context): unknown
+  /**
+   * Renders every refusal and fault of the route, those of authentication and limits included, in a protocol's own words: what
+   * it returns is the body, as JSON. The status and the headers stay.
+   */
+  readonly onError?: RendersErrors
   /**
    * Does the work, with parsed input. A value becomes a JSON answer with status 200; `reply`, `created` and `text` make other
    * answers, and a `Response` is served. With an `output` the value, or the body of the reply, is what that schema takes.

@@ -1,3 +1,4 @@
+import type { ClientCall } from './clients/calls.ts'
 import type { TurnUsage } from './model.ts'
 
 type Args = Readonly<Record<string, unknown>>
@@ -95,6 +96,8 @@ export interface TurnEvents {
     readonly args: Args
     readonly status?: 'isRunning' | 'done'
   }
+  /** The turn stands still until the client hands in what it made of these calls of its own tools. */
+  client_calls: { readonly runId: string; readonly calls: readonly ClientCall[] }
   /** A person is asked. */
   interrupt: Behind & {
     readonly runId: string

@@ -1,6 +1,8 @@
 import type { Context as KoaContext } from 'koa'
 import type { User } from './context.ts'
+import type { SaidBefore } from './clients/said-before.ts'
 import type { TurnEvent, TurnEvents } from './turn-event.ts'
+import type { ClientCall, ClientCallAnswer, TurnClientTool } from './clients/calls.ts'
 
 /** Lets a plugin start turns of its own: for messages that came from elsewhere, and for what the plugin itself wants asked. */
 export interface Turns {
@@ -14,6 +16,16 @@ export interface Turns {
    * other rejects with `CONFLICT`. Ask the person who speaks, and nobody else: `user` has to be that person.
    */
   resume(answer: TurnAnswer): StartedTurn
+  /**
+   * Reads the events of a run again, from the first or from the one after `after`, to the end; a run that is under way goes on
+   * live. Rejects with `NOT_FOUND` where the user has no such run.
+   */
+  events(run: ReadRun): AsyncIterable<TurnEvent>
+  /** What goes on in a session: the run under way, or the one that stands still, and for what. */
+  open(session: {
+    readonly user: { readonly did: string }
+    readonly session: string
+  }): Promise<OpenTurn>
   /**
    * Stops what is under way in a session, or the turn of one request: also one that waits for its beginning or for a person.
    * Resolves to false where there was nothing to stop.
@@ -37,6 +49,30 @@ export interface Turns {
    * changes nothing. Resolves to whether words were cut off.
    */
   cut(reply: CutReply): Promise<boolean>
+}
+
+/** A run whose events are read again. */
+export interface ReadRun {
+  /** Whose run it is. */
+  readonly user: { readonly did: string }
+  /** The run. */
+  readonly runId: string
+  /** The number of the event after which reading begins. */
+  readonly after?: number
+  /** Ends the reading; the run goes on. */
+  readonly signal?: AbortSignal
+}
+
+/** What goes on in a session. */
+export interface OpenTurn {
+  /** The run under way. */
+  readonly run?: { readonly runId: string }
+  /** The run that stands still: `approval`, until a person decides, or `client`, until the client hands in results. */
+  readonly waiting?: {
+    readonly runId: string
+    readonly kind: 'approval' | 'client'
+    readonly calls: readonly ClientCall[]
+  }
 }
 
 /** A session that somebody follows. */
@@ -81,8 +117,15 @@ export interface TurnAnswer {
   readonly user: User | { readonly did: string }
   /** The run that waits, as its events name it. */
   readonly runId: string
-  /** Whether the call is carried out, with other arguments in `args`, or not at all. */
-  readonly decision: 'approve' | 'reject' | 'edit'
+  /** Whether the call is carried out, with other arguments in `args`, or not at all. It stands alone, without `results`. */
+  readonly decision?: 'approve' | 'reject' | 'edit'
+  /**
+   * What the client made of its own calls, where the run waits for these. A call without an answer has none: the model reads so.
+   * Answers of calls that the run does not wait for are ignored.
+   */
+  readonly results?: readonly ClientCallAnswer[]
+  /** The name of the answer, one for the user: a second answer with the name finds what the first one began. */
+  readonly requestId?: string
   /** The arguments in place of those that the model gave: an object, with `edit`. */
   readonly args?: Readonly<Record<string, unknown>>
   /** Why not, in the person's words, for the model to read: 500 characters at most, with `reject`. */
@@ -142,7 +185,7 @@ export interface NewTurn {
   readonly attachments?: readonly unknown[]
   /** The model that answers; the default one where none is named. */
   readonly model?: string
-  /** Lines of the system prompt for this turn alone: 16 KiB at most. */
+  /** Lines of the system prompt for this turn alone: 36 KiB at most. */
   readonly instructions?: string
   /**
    * Other people's words that go along: 64 KiB at most. The model reads them as quoted data, and the turn counts as one
@@ -154,11 +197,33 @@ export interface NewTurn {
    * has for the user is left out, and the log says so.
    */
   readonly allow?: readonly string[]
+  /** The client's own tools of this turn, as in `POST /messages/:sessionId`. */
+  readonly tools?: readonly TurnClientTool[]
+  /**
+   * What happens when the model calls them. `wait`, the default: the turn goes on once a page of the user has answered. `park`:
+   * the turn ends as `waiting` with the event `client_calls`, all calls of one step together, and goes on with
+   * `turns.resume({ results })`, for 24 hours.
+   */
+  readonly clientTools?: 'wait' | 'park'
+  /** The IANA time zone of the user, such as `Africa/Lusaka`. */
+  readonly timezone?: string
+  /**
+   * What the client believes was said before, oldest first. Where that is what the session has, the session goes on. Where it is
+   * a shorter beginning of it, because a message was edited or is to be answered anew, the conversation goes on in a branch from
+   * there. Anything else: the model reads these lines, the newest 400 and 512 KiB of them, in place of the session's. The named
+   * session stands for the newest branch of its conversation; `begun` tells which that is. A turn with a history waits for the
+   * end of a run under way, 60 seconds at most, and then is 409 `SESSION_BUSY`; it takes the place of a run that stands still.
+   */
+  readonly history?: readonly SaidBefore[]
+  /** A session of its own for this turn alone, which no list shows and which is deleted an hour after it was used last. */
+  readonly ephemeral?: boolean
   /**
    * `events`: the plugin shows what waits for a person and brings the decision by `turns.resume`, as a client does that shows
-   * approvals. Without it nobody can be asked, unless a client of the session shows approvals.
+   * approvals. `words`: the run ends as waiting with a question in its text, and the next message of the session decides by a
+   * bare yes or no; any other message is a no and a turn of its own. `false`: nobody can be asked, and the model reads so.
+   * Without it nobody can be asked, unless a client of the session shows approvals.
    */
-  readonly approvals?: 'events'
+  readonly approvals?: 'events' | 'words' | false
   /** The request of a route that stands in for `POST /messages/:sessionId`: the turn counts for the caller's address. */
   readonly koa?: KoaContext
   /** Stops the turn: also one that waits for its beginning or for a person, and one that another server carries. */
@@ -193,6 +258,11 @@ export interface EndedTurn {
 export interface StartedTurn extends AsyncIterable<TurnEvent> {
   /** Resolves once the turn is in the database: then a webhook may be answered 202. Rejects when the turn is refused. */
   readonly begun: Promise<BegunTurn>
+  /**
+   * Resolves once the turn has said anything after its first event, or 250 ms after it began. Rejects with what the turn failed
+   * with before it said anything: a protocol can then answer with a status.
+   */
+  readonly spoke: Promise<void>
   /** Resolves when the turn has ended, or stands still because a person is asked. */
   readonly ended: Promise<EndedTurn>
 }

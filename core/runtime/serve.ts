@@ -1,6 +1,7 @@
 import type { RuntimeError } from '../errors.ts'
 import type { HttpLayer, RouteContext } from '../plugin.ts'
-import type { Conversations } from './agent/conversations.ts'
+import { type Conversations, demandTalk } from './agent/conversations.ts'
+import { CallsOutside } from './agent/outside/outside-tools.ts'
 import type { Tools } from './agent/tools/tools.ts'
 import { Callers } from './auth/callers.ts'
 import type { Grantable } from './auth/grants/request.ts'
@@ -9,7 +10,7 @@ import { machineNow } from './base/clock.ts'
 import { isActive, isOpen, type PluginRecord } from './base/plugin-record.ts'
 import { runtimeVersion } from './base/version.ts'
 import type { Blueprint } from './blueprint.ts'
-import { checkMade, mountsOf } from './boot/plan.ts'
+import { checkMade, errorWordsOf, mountsOf } from './boot/plan.ts'
 import { pluginRoutes } from './boot/plugin-routes.ts'
 import { pendingIn } from './boot/refusal.ts'
 import type { RoomState } from './store/room-state.ts'
@@ -104,6 +105,7 @@ export function serve(
     streams: served.streams,
     routes: routes(),
     web: mountsOf(records),
+    errors: errorWordsOf(records),
     unserved: () => pendingIn(records),
     access: callers,
     limits: limitsOf(blueprint),
@@ -133,9 +135,24 @@ export function serve(
   setups.goOn({
     sessionsOf: (plugin) => conversations.runs.sessionsOf(plugin),
     turnsOf: (plugin) => conversations.turnsOf(plugin),
+    tools: callsOutside(blueprint, served),
     joinLate: (record) => joinLate(record, blueprint, served, { http, routes }),
   })
   return { http, channel, erasures: kept.erasures }
+}
+
+/** Calls of tools without a model and without a session. */
+function callsOutside(
+  { config, records, chosen, log }: Blueprint,
+  { identity, tools, rooms, ground }: Served,
+): CallsOutside {
+  const { grants: rights } = identity
+  return new CallsOutside({
+    ...{ records: records.filter(isActive), tools, rooms, rights, log },
+    audit: ground.audit,
+    model: () => chosen.models.get(),
+    demandTalk: config.ACCESS === 'granted' ? (user) => demandTalk(user, rights) : undefined,
+  })
 }
 
 /** What is kept of users, as they see it, take it and have it erased. */

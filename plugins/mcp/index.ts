@@ -4,14 +4,21 @@ import { type Configuration, readConfiguration } from './config/config.ts'
 import { migrations } from './lists.ts'
 import { mcpServer } from './server-plugin.ts'
 import { Servers } from './servers.ts'
+import { claimsMigration } from './serving/claims.ts'
+import { Door } from './serving/door.ts'
+import { namedOrigins } from './serving/own-host.ts'
 
+const version = '1.0.0'
 const nameInput = z.object({ name: z.string().max(100) })
 
-/** The plugin that holds all MCP servers of an app. Each server is a plugin of its own beside it. */
-function mcpPlugin(configuration: Configuration, times: Times) {
+/**
+ * The plugin that serves the tools of the app at `/mcp`, and that holds all MCP servers of the app. Each of these is a plugin
+ * of its own beside it.
+ */
+function mcpPlugin(configuration: Configuration, origins: ReadonlySet<string>, times: Times) {
   return definePlugin({
     name: 'mcp',
-    version: '1.0.0',
+    version,
     summary: 'Tools of the MCP servers that the operator has configured.',
     visibility: 'silent',
     stability: 'experimental',
@@ -22,8 +29,8 @@ function mcpPlugin(configuration: Configuration, times: Times) {
         description: 'MCP servers: JSON as { "mcpServers": { … } }, or the path of such a file',
       }),
     },
-    migrations,
-    setup({ db, log, now, environment, onClose, health }) {
+    migrations: { ...migrations, '002-consents': claimsMigration },
+    setup({ db, log, now, environment, oracle, tools, turns, onClose, health }) {
       for (const fault of configuration.faults) log.warn(`an MCP server is left out. ${fault}`)
       const pins = environment === 'production'
       const servers = new Servers({ configuration, db, log, now, pins, ...times })
@@ -32,9 +39,20 @@ function mcpPlugin(configuration: Configuration, times: Times) {
         const [first] = configuration.faults
         if (first !== undefined) throw new Error(configuration.faults.join(' '))
       })
-      return servers
+      const door = new Door({ tools, turns, oracle, db, log, now, version, origins })
+      onClose(() => door.close())
+      return Object.assign(servers, { door })
     },
     routes: {
+      'POST /mcp': {
+        input: z.unknown(),
+        // The protocol has no repeats by a header.
+        idempotent: true,
+        summary:
+          'The Model Context Protocol: the tools of the caller, and the agent as the tool "ask".',
+        answers: { 200: ['application/json', 'text/event-stream'], 202: [] },
+        run: (body, ctx) => ctx.self.door.answer(body, ctx),
+      },
       'GET /mcp-servers': {
         auth: 'operator',
         summary:
@@ -70,16 +88,15 @@ export interface Times {
 export type McpPlugin = ReturnType<typeof mcpPlugin>
 
 /**
- * The plugins of the MCP servers that the environment configures, for `createApp({ plugins: [mcpServers] })`. Where nothing is
- * configured there is none, and nothing is imported.
+ * The plugins of MCP, for `createApp({ plugins: [mcpServers] })`: the one that serves our tools at `/mcp`, and one for each
+ * server that the environment configures. Nothing of the packages is imported before somebody asks.
  */
 export function mcpServers(
   env: Readonly<Record<string, string | undefined>>,
   times: Times = {},
 ): readonly AnyPlugin[] {
   const configuration = readConfiguration(env)
-  if (!configuration.isThere) return []
-  const mcp = mcpPlugin(configuration, times)
+  const mcp = mcpPlugin(configuration, namedOrigins(env.CORS_ORIGIN), times)
   return [mcp, ...configuration.servers.map((config) => mcpServer(config, mcp))]
 }
 

@@ -89,8 +89,8 @@ describe('an app with MCP servers that nobody uses', () => {
     expect(body.status).toBe('ok')
   })
 
-  it('has no plugin more where nothing is configured', async () => {
-    expect(mcpServers({ DATA_DIR: folder })).toEqual([])
+  it('has the plugin that serves alone where nothing is configured', async () => {
+    expect(mcpServers({ DATA_DIR: folder }).map(({ name }) => name)).toEqual(['mcp'])
   })
 })
 

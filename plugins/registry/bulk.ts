@@ -36,7 +36,9 @@ export function bulkInsert<T extends keyof Tables>(
   }
 }
 
-const listed = [1, 16, 128]
+/** How many values one statement of `overList` takes. */
+export const mostListed = 128
+const listed = [1, 16, mostListed]
 
 /** Runs a query over a list of any length, in a few compiled forms whose unused places repeat the first value. */
 export function overList<R, V = string>(

@@ -99,6 +99,8 @@ export default definePlugin({
       (await import('./subscriptions/tables.ts')).createSubscriptions(db),
     '007-evaluations': async (db) => (await import('./evaluation/tables.ts')).createReviews(db),
     '008-revivals': async (db) => (await import('./subscriptions/tables.ts')).createRevivals(db),
+    '009-told-turns': async (db) =>
+      (await import('./evaluation/told-turns.ts')).createToldTurns(db),
   },
 
   setup,
@@ -163,7 +165,10 @@ export default definePlugin({
       const { exportRegistry } = await import('./rights/user-data.ts')
       yield* exportRegistry(did, db)
     },
-    erase: async (did, { db }) => (await import('./rights/user-data.ts')).eraseRegistry(did, db),
+    async erase(did, { db, turns, self: { oracleDid } }) {
+      const { eraseRegistry } = await import('./rights/user-data.ts')
+      return eraseRegistry(did, db, { turns, oracleDid })
+    },
   },
 
   routes: {

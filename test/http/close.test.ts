@@ -93,6 +93,8 @@ test('streams are told why, say goodbye, and end whole', async () => {
   const streams = Array.from({ length: 5 }, () => dial(server, get('/s')))
   await until(() => streams.every(({ received }) => received.includes('hello')))
   await server.http.close(60_000)
+  // What the server has sent may reach the reader a moment after its end.
+  await until(() => streams.every(({ closed }) => closed))
   for (const { received } of streams) {
     expect(received).toContain('event: run\ndata: {"handover":true,"why":"UNAVAILABLE"}\n\n')
     expect(received.endsWith('0\r\n\r\n')).toBe(true)
@@ -127,7 +129,7 @@ test('streams that know no goodbye are ended all the same, and cleaned up once',
   const streams = ['/s', '/deaf', '/throws', '/s'].map((path) => dial(server, get(path)))
   await until(() => streams.every(({ received }) => received.includes('text/event-stream')))
   await server.http.close(60_000)
-  await until(() => cleaned === 3)
+  await until(() => cleaned === 3 && streams.every(({ closed }) => closed))
   expect(streams.every(({ received }) => received.endsWith('0\r\n\r\n'))).toBe(true)
   expect(streams.some(({ received }) => received.includes('event: error'))).toBe(false)
   expect(server.logged.filter(({ level }) => level === 'error')).toEqual([])
@@ -169,6 +171,7 @@ test('a Response that streams events hears of the closing, says goodbye, ends wh
   await until(() => asked === 1)
   // The grace is longer than this test may take: nothing here may use it.
   await server.http.close(60_000)
+  await until(() => [polite, deaf, silent, breaks].every((one) => one?.closed))
   for (const one of [polite, deaf, silent, breaks]) {
     expect(one?.received).toContain('HTTP/1.1 200')
     expect(one?.received.endsWith('0\r\n\r\n')).toBe(true)

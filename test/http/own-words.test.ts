@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { RuntimeError } from '../../core/errors.ts'
-import type { AnyRoute } from '../../core/plugin.ts'
-import { text } from '#core'
+import type { AnyRoute, ToldError } from '../../core/plugin.ts'
+import { definePlugin, text } from '#core'
+import { testApp } from '#core/testing'
 import { edge } from '../support/edge.ts'
 
 const json = { 'content-type': 'application/json' }
@@ -102,3 +103,94 @@ test.each<[string, Record<string, string>, string]>([
     ])
   },
 )
+
+const inWords = ({ status, code, message }: ToldError) => ({ error: { status, code, message } })
+
+test('a route tells every refusal in the words of its protocol, with the status and the headers', async () => {
+  const server = await edge({
+    'POST /a': {
+      auth: 'public',
+      input: z.object({ name: z.string() }),
+      limit: { max: 3, perMs: 60_000 },
+      onError: inWords,
+      run: () => {
+        throw new RuntimeError('PAYMENT_REQUIRED', 'Pay first.')
+      },
+    },
+    'GET /mine': { auth: 'ucan', onError: inWords, run: () => ({}) },
+  })
+  const told = async (method: 'GET' | 'POST', path: string, body = '') => {
+    const { status, text: said, headers } = await server.call(method, path, { headers: json, body })
+    return { status, headers, body: JSON.parse(said) }
+  }
+  expect(await told('POST', '/a', '{"name":7}')).toMatchObject({
+    status: 400,
+    body: { error: { status: 400, code: 'INVALID_INPUT' } },
+  })
+  expect(await told('POST', '/a', '{"name":')).toMatchObject({ status: 400 })
+  expect(await told('POST', '/a', '{"name":"a"}')).toMatchObject({
+    status: 402,
+    body: { error: { code: 'PAYMENT_REQUIRED', message: 'Pay first.' } },
+  })
+  const limited = await told('POST', '/a', '{"name":"a"}')
+  expect(limited).toMatchObject({ status: 429, body: { error: { code: 'RATE_LIMITED' } } })
+  expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(0)
+})
+
+test('what is kept for repeats is told in the same words', async () => {
+  const server = await edge({
+    'POST /a': {
+      auth: 'public',
+      onError: inWords,
+      run: () => {
+        throw new RuntimeError('NOT_FOUND', 'There is no such thing.')
+      },
+    },
+  })
+  const headers = { ...json, 'idempotency-key': 'once' }
+  const first = await server.call('POST', '/a', { headers, body: '{}' })
+  const again = await server.call('POST', '/a', { headers, body: '{}' })
+  expect(JSON.parse(first.text)).toMatchObject({ error: { code: 'NOT_FOUND' } })
+  expect(again.text).toBe(first.text)
+})
+
+test('a plugin tells the errors of everything below an address, unknown routes too', async () => {
+  const words = definePlugin({
+    name: 'words',
+    summary: 'Says errors in words of its own.',
+    errors: { '/words/v1': inWords, '/words/v1/deep': () => ({ deep: true }) },
+    routes: {
+      'GET /words/v1/mine': { run: () => ({}) },
+      'GET /words/v1/broken': {
+        auth: 'public',
+        run: () => {
+          throw new Error('secret cause')
+        },
+      },
+    },
+  })
+  await using app = await testApp({ plugins: [words] })
+  const told = async (path: string) => {
+    const answer = await fetch(`${app.url}${path}`)
+    return { status: answer.status, body: await answer.json() }
+  }
+  const unauthorized = { status: 401, body: { error: { status: 401, code: 'UNAUTHORIZED' } } }
+  expect(await told('/words/v1/mine')).toMatchObject(unauthorized)
+  expect(await told('/words/v1/nothing')).toMatchObject({
+    status: 404,
+    body: { error: { code: 'NOT_FOUND' } },
+  })
+  expect(await told('/words/v1/deep/er')).toEqual({ status: 404, body: { deep: true } })
+  expect(JSON.stringify(await told('/words/v1/broken'))).not.toContain('secret')
+  // Another address that begins with the same letters is nobody's.
+  expect(await told('/words/v10')).toMatchObject({ body: { statusCode: 404, code: 'NOT_FOUND' } })
+})
+
+test('an address without a function is a fault of the boot', async () => {
+  const wrong = definePlugin({
+    name: 'wrong',
+    summary: 'Has a word where a function should be.',
+    errors: { '/wrong': 'text' as never },
+  })
+  await expect(testApp({ plugins: [wrong] })).rejects.toThrow(/the address "\/wrong" is a text/)
+})

@@ -27,7 +27,7 @@ type Note = { id: string; did: string; text: string }
 
 /** A plugin that keeps notes, with a `userData` that a test may bend, and the database for the test to search. */
 function keeper(
-  bend: { export?: (did: string) => AsyncIterable<never>; erase?: () => unknown } = {},
+  bend: { export?: (did: string) => AsyncIterable<never>; erase?: (did: string) => unknown } = {},
 ) {
   const seen: { db?: Database } = {}
   const plugin = definePlugin({
@@ -59,7 +59,7 @@ function keeper(
         for (const { id, text } of rows) yield { kind: 'note', id, text }
       },
       async erase(did, { self }) {
-        await bend.erase?.()
+        await bend.erase?.(did)
         const { numDeletedRows } = await self.notes
           .deleteFrom('keeper_notes')
           .where('did', '=', did)
@@ -283,12 +283,15 @@ await onEachDatabase('what is kept of a user', ({ databaseUrl }) => {
 describe('a door to what is kept of a user', () => {
   let app: TestApp
   let bend: NonNullable<Parameters<typeof keeper>[0]> = {}
-  // An export that hangs ends after half a minute: the other tests go on meanwhile.
+  // An export that hangs ends after half a minute, an erasure after a whole one: the other tests go on meanwhile.
   let hangs: { did: string; heard: Promise<string> }
+  const stuck = { did: '', calls: 0, erasureId: '' }
   beforeAll(async () => {
     const { plugin } = keeper({
       export: (did) =>
         did === hangs.did ? never() : (bend.export?.(did) ?? (async function* () {})()),
+      erase: (did) =>
+        did === stuck.did && stuck.calls++ === 0 ? new Promise(() => undefined) : undefined,
     })
     const model = sendsWhenAsked()
     app = await testApp({ plugins: [plugin, preferences], model })
@@ -296,6 +299,10 @@ describe('a door to what is kept of a user', () => {
     await fill(app, user, sentences)
     const heard = exportOf(app, user).then(({ text }) => text().catch(() => 'it broke off'))
     hangs = { did: user.did, heard }
+    const other = await app.user('somebody whose erasure hangs')
+    await fill(app, other, sentences)
+    stuck.did = other.did
+    stuck.erasureId = (await other.delete(`/me?confirm=${other.did}`)).body.erasureId
     async function* never() {
       yield { kind: 'note', text: 'the first' } as never
       await new Promise(() => undefined)
@@ -445,6 +452,15 @@ describe('a door to what is kept of a user', () => {
     const lines = app.log.filter((said) => said.includes('an export broke off'))
     expect(lines.join()).toContain('keeper took longer than 30000 ms to export its next item')
   }, 90_000)
+
+  it('gives up a part of an erasure that hangs for a minute, says so, and calls it again to its end', async () => {
+    const late = () => app.log.filter((said) => said.includes('A part of an erasure failed')).join()
+    await expect
+      .poll(late, { timeout: 90_000, interval: 200 })
+      .toContain('keeper took longer than 60000 ms to erase')
+    expect((await end(app, stuck.erasureId)).erased).toMatchObject({ keeper: { note: 1 } })
+    expect(stuck.calls).toBe(2)
+  }, 150_000)
 })
 
 await onEachDatabase('every bundled plugin with a table of users', ({ databaseUrl }) => {

@@ -29,7 +29,7 @@ export const floors: readonly (readonly string[])[] = [
   ['agent/turn', 'channel'],
   ['agent/state', 'agent/ask'],
   ['agent/tools', 'agent/window'],
-  ['agent', 'kept', 'retention'],
+  ['agent', 'agent/outside', 'kept', 'retention'],
   // The files that stand in no room are the composition, which puts the rooms together.
   [''],
 ]

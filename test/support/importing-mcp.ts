@@ -1,7 +1,8 @@
 import { registerHooks } from 'node:module'
 import { join } from 'node:path'
 
-// Boots an app with a server of MCP, takes a turn without it and one with it, and prints after each whether the package was loaded.
+// Boots an app with servers of MCP, takes a turn without and one with them, asks /mcp, and prints after each whether packages
+// were loaded.
 let count = 0
 registerHooks({
   load(url, context, next) {
@@ -25,7 +26,13 @@ const app = await testApp({
   model: scriptedModel(['Yes.', call('load_capability', { names: ['notes'] }), 'Yes.']),
   env: {
     ORACLE_MNEMONIC: 'words of the test of imports',
-    MCP_SERVERS: JSON.stringify({ mcpServers: { notes } }),
+    // Thirteen, of which one is asked.
+    MCP_SERVERS: JSON.stringify({
+      mcpServers: {
+        notes,
+        ...Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`other-${n}`, notes])),
+      },
+    }),
   },
 })
 const user = await app.user()
@@ -34,4 +41,12 @@ await app.get('/health')
 console.log(`before ${count > 0}`)
 await user.say('Notes')
 console.log(`after ${count > 0}`)
+const ofClients = count
+const { body } = await user.post('/keys', { name: 'a client' })
+const message = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+await app.post('/mcp', message, {
+  authorization: `Bearer ${body.key}`,
+  accept: 'application/json, text/event-stream',
+})
+console.log(`serves ${count > ofClients}`)
 await app.close()

@@ -86,6 +86,8 @@ export async function jobApp(options: JobAppOptions): Promise<JobApp> {
       turns: {
         start: noTurns,
         resume: noTurns,
+        events: noTurns,
+        open: noTurns,
         abort: noTurns,
         redact: noTurns,
         follow: noTurns,

@@ -20,6 +20,7 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/runtime/model/sdk/prompt.ts': 'the kind of a file’s bytes, as packages take them',
     'core/runtime/model/transport/post.ts': 'an event of Node’s streams',
     'core/runtime/turns/events/session-events.ts': 'a key of an event that a plugin follows',
+    'core/runtime/turns/events/parts.ts': 'a key of an event that a plugin reads',
     'core/runtime/turns/started/plugin-turn.ts': 'a key of an event that a plugin reads',
     'core/runtime/turns/journal/event-lines.ts': 'a column of the table of events',
     'core/testing/turn.ts': 'a key of an event that was streamed',

@@ -68,8 +68,13 @@ function dictated() {
 }
 
 const tokens = 60
-/** By how much what comes of timers may differ from one time to the next: half of what one replica adds that asks at each token. */
-const slack = tokens / 2
+/** By how much what comes of timers may differ from one time to the next: a tenth of what one replica adds that asks at each token. */
+const slack = tokens / 10
+/**
+ * What each replica asks every few seconds, whoever talks: which runs nobody carries, who waits, what is old. Eight replicas that
+ * started together ask together, so a whole round of it falls into the one time that is counted or into the other.
+ */
+const ofRounds = '"candidates"|on_trial|purged|session_id as session|delete from kernel_messages'
 
 await describeWith('postgres', 'eight replicas', () => {
   let cluster: Cluster
@@ -85,7 +90,8 @@ await describeWith('postgres', 'eight replicas', () => {
   const statements = async () => {
     const [row] = await cluster.query<{ calls: string }>(
       `select coalesce(sum(calls), 0) as calls from pg_stat_statements
-        where query ~ 'kernel_runs|kernel_run_events|pg_notify|strpos|listen|kernel_messages'`,
+        where query ~ 'kernel_runs|kernel_run_events|pg_notify|strpos|listen|kernel_messages'
+          and query !~ '${ofRounds}'`,
     )
     return Number(row?.calls)
   }

@@ -455,7 +455,7 @@ await onEachDatabase('what a plugin asks for', (where) => {
       { metadata: { count: 1n } },
       { attachments: Array.from({ length: 101 }, () => 'a') },
       { model: '' },
-      { instructions: long(16 * 1024 + 1) },
+      { instructions: long(36 * 1024 + 1) },
       { quoted: long(64 * 1024 + 1) },
       { quoted: [long(40 * 1024), long(40 * 1024)] },
       { allow: [7] },

@@ -8,6 +8,7 @@ import type { AuditTrail } from '../audit/trail.ts'
 import type { AuthenticatedUser } from '../auth/user.ts'
 import { asTold, toUserMessage } from '../turns/user-message.ts'
 import { arrivingArguments, clientTools, clientToolsFault } from './tools/client-tools.ts'
+import { decisionsOf } from './turn/parked.ts'
 import { RepetitionGuard } from './turn/guards.ts'
 import { delegate } from './delegate.ts'
 import { goRound, type Loop, type LoopEnd, type LoopLimits } from './loop.ts'
@@ -180,7 +181,7 @@ export class AgentTurn {
     const site: CallSite = {
       effects: this.#run.effects,
       results: this.#run.results,
-      decisionOn: (id) => (decided?.waits.toolCallId === id ? decided.decision : undefined),
+      decisionOn: decisionsOf(decided),
       audit: audit && ((line) => audit.write({ ...line, requestId, sessionId, runId })),
       guard: new RepetitionGuard(stepLog.messages),
       turnTools: turnTools.entries,

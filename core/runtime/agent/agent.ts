@@ -5,6 +5,7 @@ import type {
   Model,
   ModelCall,
   RunUsage,
+  SaidBefore,
   Session,
   ToolSpec,
   User,
@@ -167,7 +168,8 @@ export class Agent {
     const { conversation } = agentTurn
     // While a turn waited for a person, a plugin may have spoken: such words stand in the journal alone.
     const isWhole = unlearned === this.#unlearned
-    if (conversation && isWhole && !run.continues) this.#memory.keep(run, conversation)
+    if (conversation && isWhole && !run.continues && !run.request.history)
+      this.#memory.keep(run, conversation)
     else this.#memory.forget(run.sessionId)
     if (end.status !== 'failed') return { status: end.status, ...left }
     const { error } = end
@@ -195,6 +197,8 @@ export class Agent {
   }
 
   async #history(run: Run, model: Model): Promise<readonly Message[]> {
+    const { history } = run.request
+    if (history) return opened(history.map(asMessage))
     const known = run.continues ? undefined : this.#memory.recall(run)
     if (known) return known
     const bytes = this.#window.gauges.windowOf(model) * bytesPerToken
@@ -303,6 +307,13 @@ export class Agent {
     await (await this.#loadGraph()).forget(sessionId)
   }
 }
+
+/** A line of what a client believes was said, as a model reads it. */
+const asMessage = ({ role, content }: SaidBefore, i: number): Message => ({
+  role,
+  id: `line-${i}`,
+  content,
+})
 
 /** How many bytes a prompt and the tools beside it have. */
 async function sentBytes(prompt: SystemPrompt, specs: readonly ToolSpec[]): Promise<number> {

@@ -4,7 +4,7 @@ import { meant } from '../../manifest/did-you-mean.ts'
 import type { AnyRoute, Log, ModelCall, Turns, User } from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
 import type { Agent } from './agent.ts'
-import { checkEdit } from './edited.ts'
+import { checkAnswer } from './edited.ts'
 import { LazyAgent } from './lazy.ts'
 import { deleteCheckpoint } from './state/checkpoint-tables.ts'
 import type { AuditTrail } from '../audit/trail.ts'
@@ -23,6 +23,8 @@ import { Runs } from '../turns/carry/runs.ts'
 import type { SpeakerRules } from '../turns/said/speaker.ts'
 import type { TurnRequest } from '../turns/run.ts'
 import { RunGates } from '../turns/gates/gates.ts'
+import { faultsOf, faultText } from '../../manifest/faults.ts'
+import { handedTools } from '../turns/wire/input.ts'
 import { turnRouteKeys, type TurnRoutes } from '../turns/wire/route-keys.ts'
 import { turnRoutes } from '../turns/wire/routes.ts'
 import { catalogueRouteKeys, catalogueRoutes } from './catalogue-routes.ts'
@@ -77,6 +79,7 @@ export class Conversations {
   readonly runs: Runs
   readonly routes: Readonly<Record<(typeof conversationRouteKeys)[number], AnyRoute>>
   readonly #agent: LazyAgent
+  readonly #branches: Branches
   readonly #log: Log
 
   constructor(options: ConversationOptions) {
@@ -134,13 +137,16 @@ export class Conversations {
         deleteCheckpoint(store.db, sessionId, checkpoint),
       onSessionDeleted: (sessionId) => agent.forget(sessionId),
       onRedacted: (sessionId) => agent.unlearn(sessionId),
+      fork: async (did, sessionId, before) =>
+        (await this.#branches.fork(did, sessionId, { before, branch: true }, noStep)).sessionId,
       checkRequest: (request) => checkRequest(request, options),
-      checkDecision: (run, decision) => checkEdit(store.db, tools, run, decision),
+      checkDecision: (run, decision) => checkAnswer(store.db, tools, run, decision),
     })
     this.runs = runs
     this.#agent = agent
+    this.#branches = branchesOf(options, agent, runs)
     this.routes = {
-      ...whenUsed(routesOfTurns(options, agent, runs), () => this.#warm()),
+      ...whenUsed(routesOfTurns(options, agent, runs, this.#branches), () => this.#warm()),
       ...catalogueRoutes({ agent, runs, rooms, models }),
     }
   }
@@ -174,6 +180,7 @@ function checkRequest(
   { tools, models }: Pick<ConversationOptions, 'tools' | 'models'>,
 ): void {
   if (request.model !== undefined) models.get(request.model)
+  if (request.origin !== undefined && request.tools) demandTools(request.tools)
   const fault = clientToolsFault(request, tools)
   if (fault) throw fault
   const unknown = request.allow?.find((name) => !tools.isOffered(name) && !tools.mayBeGiven(name))
@@ -187,14 +194,24 @@ function checkRequest(
     )
 }
 
-function routesOfTurns(
-  options: ConversationOptions,
-  agent: Pick<Agent, 'load' | 'headOf' | 'stateAt'>,
+/** Refuses tools of a client that no model may be offered: the rules are those of a message over HTTP. */
+function demandTools(tools: NonNullable<TurnRequest['tools']>): void {
+  const parsed = handedTools.safeParse({ tools })
+  if (parsed.success) return
+  const faults = faultsOf(parsed.error)
+  throw new RuntimeError('INPUT_INVALID', `The client's tools cannot be: ${faultText(faults)}.`, {
+    details: faults,
+  })
+}
+
+/** The conversations that branch off from others. */
+function branchesOf(
+  { store, tools }: ConversationOptions,
+  agent: Pick<Agent, 'headOf'>,
   runs: Runs,
-): TurnRoutes {
-  const { store, streams, log, tools } = options
+): Branches {
   const redactOf = (tool: string) => tools.entry(tool)?.tool?.redact
-  const branches = new Branches({
+  return new Branches({
     store,
     sessions: runs.sessions,
     // What the kernel's own tools change, a branch has for itself.
@@ -205,6 +222,19 @@ function routesOfTurns(
     shown: (tool, args) => redacted(args, redactOf(tool)),
     headOf: (kept, thread) => agent.headOf(kept, thread),
   })
+}
+
+/** A place of a branch that is a message needs no step. */
+const noStep = async () => undefined
+
+function routesOfTurns(
+  options: ConversationOptions,
+  agent: Pick<Agent, 'load' | 'headOf' | 'stateAt'>,
+  runs: Runs,
+  branches: Branches,
+): TurnRoutes {
+  const { store, streams, log, tools } = options
+  const redactOf = (tool: string) => tools.entry(tool)?.tool?.redact
   return turnRoutes({
     branches,
     stateAt: (kept) => agent.stateAt(kept),
@@ -229,7 +259,7 @@ function routesOfTurns(
 }
 
 /** Refuses the turn of a user who may not talk to the agent. A user whom a plugin names has only the grants of the DID. */
-async function demandTalk(user: User, rights: Rights): Promise<void> {
+export async function demandTalk(user: User, rights: Rights): Promise<void> {
   await rights.refresh(user.did)
   if (rights.granted(user.did, talkAbility) || user.can(talkAbility, rights.oracleDid)) return
   throw notGranted(user, talkAbility, rights.oracleDid, 'Talking to the agent')

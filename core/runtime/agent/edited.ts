@@ -2,24 +2,31 @@ import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
 import { faultsOf, faultText } from '../../manifest/faults.ts'
 import type { Database } from '../../plugin.ts'
-import { isNote, noteOf } from '../turns/journal/steps.ts'
+import { waitingCall } from '../turns/journal/stop.ts'
 import type { RunRow } from '../turns/journal/store.ts'
 import { withRunTables } from '../turns/journal/tables.ts'
-import type { Decision, WaitingCall } from '../turns/run.ts'
+import type { Decision } from '../turns/run.ts'
+import { gone } from '../turns/sessions/refusals.ts'
 import type { Tools } from './tools/tools.ts'
 
-/** How many of a run's newest notes are looked at for the call that waits. */
-const mostNotes = 50
+/** How long a run waits for what a client makes of the calls of its own tools. */
+const parkedMs = 24 * 3_600_000
 
-/** Refuses edited arguments that the waiting call's tool cannot take, before anything of the decision is recorded. */
-export async function checkEdit(
+/**
+ * Refuses an answer to another question, and edited arguments that the waiting call's tool cannot take, before anything of the
+ * decision is recorded.
+ */
+export async function checkAnswer(
   db: Database,
   tools: Pick<Tools, 'entry'>,
-  run: Pick<RunRow, 'session_id' | 'root_id'>,
+  run: Pick<RunRow, 'id' | 'session_id' | 'root_id' | 'ended_at'>,
   { decision, args }: Decision,
 ): Promise<void> {
+  const waits = await waitingCall(withRunTables(db), run)
+  const isOfClient = waits?.kind === 'client'
+  if (waits && isOfClient !== (decision === 'results')) throw otherAnswer(isOfClient)
+  if (isOfClient && Number(run.ended_at) < Date.now() - parkedMs) throw gone(run.id)
   if (decision !== 'edit') return
-  const waits = await waitingCall(db, run)
   const entry = waits && tools.entry(waits.toolName)
   // A tool that one turn alone has is known to that turn: it checks the arguments when it goes on.
   if (!waits || !entry) return
@@ -37,22 +44,19 @@ export async function checkEdit(
   )
 }
 
-async function waitingCall(
-  db: Database,
-  { session_id, root_id }: Pick<RunRow, 'session_id' | 'root_id'>,
-): Promise<WaitingCall | undefined> {
-  const rows = await withRunTables(db)
-    .selectFrom('kernel_steps')
-    .select(['kind', 'body'])
-    .where('session_id', '=', session_id)
-    .where('root_id', '=', root_id)
-    .where('kind', '=', 'note')
-    .orderBy('position', 'desc')
-    .limit(mostNotes)
-    .execute()
-  for (const row of rows) {
-    const { waits } = isNote(row) ? noteOf(row) : {}
-    if (waits) return waits
-  }
-  return undefined
-}
+const otherAnswer = (isOfClient: boolean) =>
+  isOfClient
+    ? new RuntimeError(
+        'CONFLICT',
+        'The run waits for results of its client, and for no decision.',
+        {
+          hint: 'The client that brought the tools hands in what it made of the calls.',
+        },
+      )
+    : new RuntimeError(
+        'CONFLICT',
+        'The run waits for a decision, and for no results of a client.',
+        {
+          hint: 'Ask the person to approve or to reject the call.',
+        },
+      )

@@ -10,7 +10,8 @@ export async function keptAt(
   { thread, checkpoint, entries }: KeptAt,
 ): Promise<Kept & { readonly loadedPlugins: readonly string[] }> {
   // Without a checkpoint the graph would read the thread's newest, which is of a later time.
-  const before: Kept = checkpoint === undefined ? { states: {} } : await graph.read(thread, checkpoint)
+  const before: Kept =
+    checkpoint === undefined ? { states: {} } : await graph.read(thread, checkpoint)
   const loaded = new Set(before.loadedPlugins)
   const states: Record<string, unknown> = { ...before.states }
   const own = keys.filter(({ scope }) => scope === 'thread')

@@ -24,6 +24,9 @@ import { RunLost, type StepTiming, type WaitingCall } from '../turns/run.ts'
 import type { StepLog } from './step-log.ts'
 import type { Returning } from './tools/sub-agents.ts'
 import type { CallSite } from './tools/tool-call.ts'
+import { questionOf } from '../turns/waiting/in-words.ts'
+import { redacted } from '../turns/wire/trace-text.ts'
+import { standstill } from './turn/parked.ts'
 import { explained } from './tools/tool-content.ts'
 import type { ToolOutcome, Tools } from './tools/tools.ts'
 import type { Turn } from './turn/turn.ts'
@@ -276,17 +279,31 @@ async function answerCalls(loop: Loop): Promise<WaitingCall | undefined> {
     clearTimeout(later)
   }
   if (turn.signal.reason instanceof RunLost) throw turn.signal.reason
-  const waiting = outcomes.find(({ waits }) => waits)?.waits
+  const found = standstill(
+    outcomes.flatMap(({ waits }) => waits ?? []),
+    (id) => loop.site.decisionOn?.(id) !== undefined,
+  )
   for (const [i, call] of calls.entries()) {
     const outcome = outcomes[i]! // one for each call
     if (!outcome.waits) log.addTimed(asMessage(call, outcome), outcome.timing)
   }
   if (turn.signal.aborted) return undefined
+  const waiting = found && !parentEventId ? askedInWords(loop, found) : found
   if (waiting && !parentEventId) narrator.interrupt(waiting)
   // The model need not wait for the disk: a tool that writes has its call recorded before it begins.
   if (waiting) await log.write(parentEventId ? {} : { waits: waiting })
   else log.writeSoon()
   return waiting
+}
+
+/** A call that waits, asked for in the text of the reply where the turn is one that asks in words. */
+function askedInWords({ turn, tools, narrator, hear }: Loop, waits: WaitingCall): WaitingCall {
+  if (waits.kind === 'client' || turn.consent.approvals !== 'words') return waits
+  const redact = tools.entry(waits.toolName)?.tool?.redact
+  const line = questionOf(turn.rootId, { ...waits, args: redacted(waits.args, redact) })
+  const whole = narrator.spoke ? `\n\n${line}` : line
+  hear.text(whole)
+  return { ...waits, line: whole }
 }
 
 /** The outcome of a call, and how long the call took where the journal keeps that. */

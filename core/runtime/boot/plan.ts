@@ -152,6 +152,14 @@ export const mountsOf = (records: readonly PluginRecord[]) =>
     })),
   )
 
+/** How active plugins tell errors at their addresses. */
+export const errorWordsOf = (records: readonly PluginRecord[]) =>
+  records
+    .filter(isActive)
+    .flatMap(({ definition }) =>
+      Object.entries(definition.errors ?? {}).map(([mount, render]) => ({ mount, render })),
+    )
+
 const kernelTools = ['list_capabilities', 'load_capability', 'read_result', 'return_result']
 
 /** Two plugins that offer one tool name, sub-agents included: a model tells tools apart by name alone. */

@@ -19,6 +19,7 @@ import type {
   Fetch,
   Metrics,
   Oracle,
+  OutsideTools,
   PluginSessions,
   RoomChange,
   Turns,
@@ -75,6 +76,8 @@ export interface AfterSetup {
   sessionsOf(plugin: string): PluginSessions
   /** `turns` of a plugin. */
   turnsOf(plugin: string): Turns
+  /** The tools of all plugins, for calls outside a turn. */
+  readonly tools: OutsideTools
   /** Takes in the tools and routes of a plugin whose setup finished after the boot went on. */
   joinLate(record: PluginRecord): void
 }
@@ -148,7 +151,10 @@ export class Setups {
     const modelsWithin = modelsOf(name)
     const { models, model } = modelsWithin({})
     const metrics = this.#options.metricsOf(name)
-    const known = { oracle, holdsCredential, prices: prices(), environment, metrics }
+    const known = {
+      ...{ oracle, holdsCredential, prices: prices(), environment, metrics },
+      tools: this.#tools(),
+    }
     const shared = {
       env: envOf.get(name) ?? {},
       log: log.child({ plugin: name }),
@@ -241,6 +247,18 @@ export class Setups {
     }
   }
 
+  /** The tools of all plugins, which answer once every plugin is set up. */
+  #tools(): OutsideTools {
+    const tools = () => {
+      if (this.#after) return this.#after.tools
+      throw new RuntimeError('UNAVAILABLE', 'Tools are called once every plugin is set up.')
+    }
+    return {
+      list: async (whose) => tools().list(whose),
+      call: async (call) => tools().call(call),
+    }
+  }
+
   /** `turns` of a plugin, which work once every plugin is set up. */
   #turnsOf(plugin: string): Turns {
     const turns = () => {
@@ -250,6 +268,8 @@ export class Setups {
     return {
       start: (turn) => turns().start(turn),
       resume: (answer) => turns().resume(answer),
+      events: (run) => turns().events(run),
+      open: async (session) => turns().open(session),
       abort: async (turn) => turns().abort(turn),
       redact: async (turn) => turns().redact(turn),
       follow: (session) => turns().follow(session),

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { RuntimeError } from '../../errors.ts'
-import type { HeaderSection, HttpLayer } from '../../plugin.ts'
+import type { HeaderSection, HttpLayer, RendersErrors } from '../../plugin.ts'
 import { onion } from '../base/onion.ts'
 import { bodyless, isAnswered, send } from './answer/answer.ts'
 import { ofStatus } from './answer/error-body.ts'
@@ -46,6 +46,8 @@ interface DispatcherOptions extends Omit<RunOptions, 'opened'> {
   readonly cors: string
   /** The headers of plugins that pages of other origins may send and read. */
   readonly headers?: HeaderSection
+  /** How the errors below an address are told, where the owner of the address tells them in words of its own. */
+  readonly errors?: readonly ErrorWords[]
   readonly publicOrigin: string | undefined
   /** Why an address that nothing answers at may still be served by somebody soon; undefined when it will not. */
   readonly unserved?: () => RuntimeError | undefined
@@ -56,9 +58,16 @@ interface Entry {
   readonly cors: Cors
   readonly limit: CountRequest
   readonly isProbe: boolean
+  readonly onError: RendersErrors | undefined
   readonly run: RouteRunner
   /** What the layers around a request, and the log, are told of its route. */
   readonly named: { readonly route: string; readonly plugin: string }
+}
+
+/** An address, and how errors at it and below are told. */
+export interface ErrorWords {
+  readonly mount: string
+  readonly render: RendersErrors
 }
 
 /** A request on its way through the layers. */
@@ -211,6 +220,7 @@ export class Dispatcher {
           cors: corsOf(served.route, this.#serverCors),
           limit: isOwn ? uncounted : count,
           isProbe: served.isProbe ?? false,
+          onError: served.route.onError,
           named: { route: served.key, plugin: served.owner },
           run: prepareRoute(served, key, this.#runOptions, readInput, count),
         }
@@ -237,6 +247,7 @@ export class Dispatcher {
     // Dots and doubled slashes can disguise one path as another, so a path with them matches no route.
     const path = isTwisted(target.path) ? '' : target.path
     const match = this.#table.find(method, path)
+    koa.state.rendersErrors = match?.entry.onError ?? this.#errorWordsAt(path)
     if (match !== undefined) {
       const { cors, limit, run, named, isProbe } = match.entry
       const { state } = koa
@@ -258,6 +269,16 @@ export class Dispatcher {
     const notYet = methods.length > 0 ? undefined : this.#options.unserved?.()
     if (notYet) throw notYet
     answerUnrouted(koa, methods)
+  }
+
+  /** How errors at a path are told: as the deepest address above it says. */
+  #errorWordsAt(path: string): RendersErrors | undefined {
+    let deepest: ErrorWords | undefined
+    for (const words of this.#options.errors ?? []) {
+      const isBelow = path === words.mount || path.startsWith(`${words.mount}/`)
+      if (isBelow && words.mount.length > (deepest?.mount.length ?? 0)) deepest = words
+    }
+    return deepest?.render
   }
 
   async #answerPreflight(koa: Context, path: string): Promise<void> {

@@ -19,7 +19,7 @@ import type { RequestWatch } from './answer/request-watch.ts'
 import { responseOf } from './answer/response-of.ts'
 import { answerRaw, parserError } from './answer/raw-answer.ts'
 import type { ServedRoute } from './routes/run-route.ts'
-import { Dispatcher } from './dispatcher.ts'
+import { Dispatcher, type ErrorWords } from './dispatcher.ts'
 import { sseLimits, type SseLimits } from './answer/sse.ts'
 import { nodeHttp } from '../base/node-http.ts'
 import { readTarget } from './read/target.ts'
@@ -54,6 +54,8 @@ export interface HttpOptions {
   readonly log: Log
   readonly routes: readonly ServedRoute[]
   readonly web?: readonly ServedMount[]
+  /** How the errors below an address are told, where the owner of the address tells them in words of its own. */
+  readonly errors?: readonly ErrorWords[]
   /** Why an address that nothing answers at may still be served by somebody soon; undefined when it will not. */
   readonly unserved?: () => RuntimeError | undefined
   readonly access: Access
@@ -130,6 +132,7 @@ export class Http {
       log,
       routes: options.routes,
       web: options.web ?? [],
+      errors: options.errors,
       unserved: options.unserved,
       access: options.access,
       audit: options.audit,

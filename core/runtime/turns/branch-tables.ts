@@ -11,6 +11,8 @@ export interface BranchColumns {
   family: Generated<string | null>
   /** Where it branched off, as JSON; null where it began by itself. */
   forked_from: Generated<string | null>
+  /** 1 where it was made for one turn: no list shows it. */
+  ephemeral: Generated<number>
 }
 
 const statements = [
@@ -25,4 +27,13 @@ const statements = [
 /** What a user has said of a conversation beside its title, and from which other one it branched off. */
 export const branchesMigration: Migration = async (db) => {
   for (const statement of statements) await sql.raw(statement).execute(db)
+}
+
+/** Marks the sessions that no list shows. */
+export const ephemeralMigration: Migration = async (db) => {
+  for (const statement of [
+    'alter table kernel_sessions add column ephemeral integer not null default 0',
+    'create index kernel_sessions_ephemeral on kernel_sessions (updated_at) where ephemeral = 1',
+  ])
+    await sql.raw(statement).execute(db)
 }

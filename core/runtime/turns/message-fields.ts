@@ -15,3 +15,13 @@ export const messageText = z
 export const modelName = z.string().min(1).max(200)
 /** What is attached to a message. */
 export const attachmentList = z.array(z.unknown()).max(100)
+
+/** Whether it is the name of an IANA time zone. */
+export function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}

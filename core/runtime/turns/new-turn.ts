@@ -1,20 +1,30 @@
 import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
 import { faultsOf, faultText } from '../../manifest/faults.ts'
-import type { CutReply, FollowedSession, NewTurn, TurnAnswer, WhichTurn } from '../../plugin.ts'
+import type {
+  CutReply,
+  FollowedSession,
+  NewTurn,
+  ReadRun,
+  TurnAnswer,
+  WhichTurn,
+} from '../../plugin.ts'
 import { isDid } from '../base/did-form.ts'
 import { roomOfPlugin } from '../base/room-name.ts'
 import { parseJson } from '../base/safe-json.ts'
 import { clientNetwork } from '../http/limits/client-address.ts'
-import { attachmentList, messageText, modelName } from './message-fields.ts'
+import { attachmentList, isTimeZone, messageText, modelName } from './message-fields.ts'
 import type { Decision, TurnRequest } from './run.ts'
 
 const metadataBytes = 8 * 1024
 const attachmentBytes = 1024 * 1024
-const instructionBytes = 16 * 1024
+const instructionBytes = 36 * 1024
 const quotedBytes = 64 * 1024
 const mostQuoted = 100
 const mostAllowed = 200
+/** How many lines a client's history may have. Of these, a model reads the newest. */
+const mostLines = 100_000
+const toolBytes = 1024 * 1024
 
 /** A turn that a plugin asks for, checked. */
 export interface ReadTurn {
@@ -54,6 +64,22 @@ const someUser = z.custom<NewTurn['user']>(
   'expected a user, or an object with a did',
 )
 
+const saidLine = z.object({ role: z.enum(['user', 'assistant']), content: plainText })
+
+/** Tools of a client. Whether a model may be offered them is checked where the app's own tools are known. */
+const clientTools = z
+  .array(
+    z.object({
+      name: z.string().max(200),
+      description: z.string().default(''),
+      schema: z
+        .custom<Readonly<Record<string, unknown>>>(isObject, 'expected an object')
+        .default({}),
+      effect: z.enum(['read', 'write']).optional(),
+    }),
+  )
+  .max(mostAllowed)
+
 // Strict: an option that is spelt wrongly would be ignored without a word.
 const fields = z.strictObject({
   user: someUser,
@@ -83,7 +109,12 @@ const fields = z.strictObject({
     .transform((texts) => texts.filter((text) => text.trim() !== ''))
     .optional(),
   allow: z.array(z.string().min(1).max(200)).max(mostAllowed).optional(),
-  approvals: z.literal('events').optional(),
+  approvals: z.literal(['events', 'words', false]).optional(),
+  history: z.array(saidLine).max(mostLines).optional(),
+  ephemeral: z.boolean().optional(),
+  tools: z.unknown().transform(json(isList, toolBytes)).pipe(clientTools.optional()).optional(),
+  clientTools: z.enum(['wait', 'park']).optional(),
+  timezone: z.string().max(100).refine(isTimeZone, 'expected an IANA time zone').optional(),
   koa: z
     .custom<NewTurn['koa']>((koa) => typeof Object(koa).ip === 'string', 'expected ctx.koa')
     .optional(),
@@ -100,6 +131,10 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
   const { user, session, room, shared, requestId, whenBusy, koa, signal, ...said } = parsed.data
   const { delegation } = said
   if (room !== undefined) roomOfPlugin(plugin, room)
+  if (said.ephemeral && (session !== undefined || room !== undefined))
+    throw refused(`The turn that ${plugin} starts is ephemeral, and names a session or a room.`)
+  if (said.history && room !== undefined)
+    throw refused(`The turn that ${plugin} starts has a history, and names a room.`)
   if (shared && room === undefined)
     throw refused(`The turn that ${plugin} starts is shared, and names no room.`)
   const { message, model, from, attachments, metadata, instructions, quoted, allow } = said
@@ -125,19 +160,45 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
       ...(quoted?.length && { quoted }),
       ...(instructions?.trim() && { instructions: instructions.trim() }),
       ...(allow && { allow: [...new Set(allow)] }),
-      ...(said.approvals && { approvals: true }),
+      ...(said.approvals !== undefined && { approvals: approvalsAs[String(said.approvals)] }),
+      ...(said.history && { history: said.history }),
+      ...(said.ephemeral && { ephemeral: true as const }),
+      ...(said.timezone && { timezone: said.timezone }),
+      ...(said.tools?.length && { tools: said.tools }),
+      ...(said.clientTools === 'park' && { clientTools: 'park' as const }),
     },
   }
 }
 
+const approvalsAs: Readonly<Record<string, TurnRequest['approvals']>> = {
+  events: true,
+  words: 'words',
+  false: 'never',
+}
+
 const longestReason = 500
+
+/** How much a client may hand in at once, as JSON. */
+const resultBytes = 4 * 1024 * 1024
+
+const callAnswers = z
+  .array(
+    z.object({
+      toolCallId: z.string().min(1).max(200),
+      result: z.unknown().optional(),
+      error: z.string().max(10_000).optional(),
+    }),
+  )
+  .max(mostAllowed)
 
 const answerFields = z.strictObject({
   user: someUser,
   runId: nameText,
-  decision: z.enum(['approve', 'reject', 'edit']),
+  decision: z.enum(['approve', 'reject', 'edit']).optional(),
   args: z.unknown().transform(json(isObject, attachmentBytes)).optional(),
   reason: plainText.max(longestReason).optional(),
+  results: z.unknown().transform(json(isList, resultBytes)).pipe(callAnswers.optional()).optional(),
+  requestId: nameText.optional(),
   delegation: z.literal('stored').optional(),
 })
 
@@ -161,6 +222,17 @@ const cutFields = z.strictObject({
   finishWrites: z.boolean().default(false),
 })
 
+const readFields = z.strictObject({
+  user: someUser,
+  runId: nameText,
+  after: z.int().min(0).default(0),
+  signal: z.instanceof(AbortSignal).optional(),
+})
+
+/** Reads which run a plugin reads again. */
+export const readRun = (plugin: string, run: ReadRun): z.output<typeof readFields> =>
+  parsedOr(plugin, 'run', readFields, run)
+
 /** Reads which session a plugin follows. */
 export const readFollowed = (plugin: string, followed: FollowedSession): FollowedSession =>
   parsedOr(plugin, 'session', followedFields, followed)
@@ -176,18 +248,23 @@ export function readAnswer(
 ): Pick<ReadTurn, 'user' | 'delegation'> & {
   readonly runId: string
   readonly decision: Decision
+  readonly requestId?: string
 } {
-  const { user, delegation, runId, decision, args, reason } = parsedOr(
+  const { user, delegation, runId, decision, args, reason, results, requestId } = parsedOr(
     plugin,
     'answer',
     answerFields,
     answer,
   )
+  if ((decision === undefined) === (results === undefined))
+    throw refused(`The answer that ${plugin} hands in is either a decision or results.`)
+  if (decision === undefined)
+    return { user, delegation, runId, requestId, decision: { decision: 'results', args: results } }
   if (decision === 'edit' && args === undefined)
     throw refused(`The answer that ${plugin} hands in edits a call, and has no args.`)
   const why = decision === 'reject' && reason !== undefined ? { reason } : undefined
   const told = { decision, args: decision === 'edit' ? args : why }
-  return { user, delegation, runId, decision: told }
+  return { user, delegation, runId, requestId, decision: told }
 }
 
 /** Reads which turns of a session a plugin means. */

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { RuntimeError } from '../../errors.ts'
-import type { Message, MessagePart, RunUsage, User } from '../../plugin.ts'
+import type { Message, MessagePart, RunUsage, SaidBefore, User } from '../../plugin.ts'
 import type { TurnWatch } from '../telemetry/turn-watch.ts'
 
 /** What the caller of a turn sent, after the door has parsed it. */
@@ -30,10 +30,19 @@ export interface TurnRequest {
   readonly attachments?: readonly unknown[]
   /** The files among the attachments, for the model. */
   readonly parts?: readonly MessagePart[]
-  /** The client shows what waits for a person, with a way to answer. */
-  readonly approvals?: boolean
+  /**
+   * True: the client shows what waits for a person, with a way to answer. `words`: it is asked for in the text, and answered by
+   * the next message. `never`: nobody can be asked, whoever else reads along.
+   */
+  readonly approvals?: boolean | 'words' | 'never'
+  /** What the model reads in place of what the session has. */
+  readonly history?: readonly SaidBefore[]
+  /** The session is there for this turn alone. */
+  readonly ephemeral?: true
   /** The browser's tools of this turn. An empty schema takes any object. */
   readonly tools?: readonly ClientTool[]
+  /** `park`: a call of a client's tool ends the run as waiting, until somebody hands in the results. */
+  readonly clientTools?: 'park'
   /** AG-UI actions that the client registered. */
   readonly agActions?: readonly (ClientTool & { readonly hasRender?: boolean })[]
 }
@@ -64,9 +73,10 @@ export type RunEnd = (
 /** Writes a checkpoint within a transaction. */
 export type Save = (transaction: Kysely<any>) => Promise<void> // any: the tables are the engine's own
 
-/** A person's answer to an approval. */
+/** A person's answer to an approval, or with `results` a client's answers to the calls of its tools. */
 export interface Decision {
-  readonly decision: 'approve' | 'reject' | 'edit'
+  readonly decision: 'approve' | 'reject' | 'edit' | 'results'
+  /** The other arguments of `edit`, the reason of `reject`, the `ClientCallAnswer`s of `results`. */
   readonly args?: unknown
 }
 
@@ -100,6 +110,11 @@ export interface WaitingCall {
   /** What others wrote that the model had read when it asked for this call, and why a person is therefore asked. */
   readonly foreign?: readonly ForeignSource[]
   readonly reason?: string
+  /** `client`: the call waits for its client and not for a person, together with the others of its step. */
+  readonly kind?: 'client'
+  readonly calls?: readonly Pick<WaitingCall, 'toolCallId' | 'toolName' | 'args'>[]
+  /** The question with which the text of the run ends, where a person is asked in words. */
+  readonly line?: string
 }
 
 /** What a model wrote in place of the older part of a conversation. */

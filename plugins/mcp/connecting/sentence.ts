@@ -88,6 +88,12 @@ function ofAddress(error: unknown, { way, withinMs }: Circumstances): string {
   const code = Object.keys(causes).find((each) => codes.includes(each) || words.includes(each))
   if (code) return `no answer at ${where}: ${causes[code]}.`
   if (
+    /wrong.version.number|packet length too long|ERR_SSL_WRONG_VERSION/i.test(
+      words + codes.join(' '),
+    )
+  )
+    return `no answer at ${where}: it does not speak TLS. Is the address http: ?`
+  if (
     /certificate|ssl|tls/i.test(words) ||
     chain.some((each) => /CERT|TLS|SSL/.test(textOf(field(each, 'code'))))
   )

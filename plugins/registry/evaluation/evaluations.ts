@@ -8,6 +8,7 @@ import type { RegistryDatabase } from '../tables.ts'
 import type { DeclaredEvaluation } from './definition.ts'
 import { decide } from './rules.ts'
 import { scopeOf } from './scope.ts'
+import { noteTurn, turnOf } from './told-turns.ts'
 import { evaluationAttempts, readVerdict, verdictTool } from './verdict.ts'
 
 /** What `Evaluations` needs. */
@@ -20,7 +21,7 @@ export interface EvaluationsParts {
 
 /** What an evaluation needs of its job. */
 export interface Evaluating {
-  readonly turns: Pick<Turns, 'start'>
+  readonly turns: Pick<Turns, 'start' | 'redact'>
   readonly job: { readonly attempt: number; readonly signal: AbortSignal }
 }
 
@@ -112,15 +113,18 @@ export class Evaluations {
 
   /** Has the agent decide. The turn has a name of its own, so that a later attempt finds the turn of the first. */
   async #asked(
-    { id }: ClaimRow,
+    row: ClaimRow,
     { instructions, tools = usualTools, model }: NonNullable<DeclaredEvaluation['agent']>,
     facts: object,
     { turns, job }: Evaluating,
   ): Promise<Outcome> {
+    const { id } = row
+    const { db, oracleDid } = this.#parts
+    const requestId = turnOf(id)
     const turn = turns.start({
-      user: speaking(this.#parts.oracleDid),
+      user: speaking(oracleDid),
       from: 'plugin',
-      requestId: `evaluate-${id}`,
+      requestId,
       message:
         `Evaluate the claim ${id}. Look at what you need, then call ${verdictTool} once with your verdict. ` +
         'Say "uncertain" wherever what you can read does not settle it: a person decides then.',
@@ -130,7 +134,11 @@ export class Evaluations {
       allow: [...new Set([...tools, verdictTool])],
       ...(model !== undefined && { model }),
     })
-    const { runId } = await turn.begun
+    const { runId, sessionId } = await turn.begun
+    if (!(await noteTurn(db, row, sessionId))) {
+      await turns.redact({ user: { did: oracleDid }, session: sessionId, requestId })
+      throw new Error(`The claim ${id} was erased while the agent read it.`)
+    }
     const verdict = await verdictOf(turn, job.signal)
     const basis: Basis = { by: 'agent', ...(runId !== undefined && { run: runId }) }
     return { ...verdict, basis }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { overList } from '../bulk.ts'
+import { mostListed, overList } from '../bulk.ts'
 import { compareValues } from '../indexes/values.ts'
 import type { EntityRow, RegistryDatabase } from '../tables.ts'
 import type { Driver } from './plan.ts'
@@ -16,8 +16,11 @@ export interface Met {
   readonly row: EntityRow
 }
 
-/** How many entities one slice of a walk reads: between two slices other requests have their turn. */
-export const sliceSize = 200
+/**
+ * How many entities one slice of a walk reads: between two slices other requests have their turn. As many as the longest
+ * list of `overList`, so that one statement reads them and none of its places is left over.
+ */
+export const sliceSize = mostListed
 
 /** Walks along an index, the edges of an entity or all entities, a slice at a time, each by one look into a key. */
 export class Walking {

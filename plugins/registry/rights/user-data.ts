@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Database, ErasedData, KeptData, UserDataItem } from '#core'
+import { takeBackOf, type TakingBack } from '../evaluation/told-turns.ts'
 import { type RegistryDatabase, withRegistryTables } from '../tables.ts'
 
 const rowsPerPage = 200
@@ -41,16 +42,24 @@ export async function* exportRegistry(did: string, db: Database): AsyncGenerator
 
 /**
  * Deletes what only this user has to do with. An entity with a claim or a credential, a protocol that something uses and a
- * claim that was evaluated are the proofs of others: they stay, and the answer names them.
+ * claim that was evaluated are the proofs of others: they stay, and the answer names them. What the agent was told of the
+ * user in order to evaluate is taken back.
  */
-export async function eraseRegistry(did: string, database: Database): Promise<ErasedData> {
+export async function eraseRegistry(
+  did: string,
+  database: Database,
+  takingBack: TakingBack,
+): Promise<ErasedData> {
   const db = withRegistryTables(database)
+  const told = await takeBackOf(did, db, takingBack)
   const claims = await run(
     db,
     sql`delete from registry_claims where submitter = ${did} and status = 'submitted'
       and credential is null returning id as did`,
   )
   await forgetChanges(db, 'claim', claims)
+  // An evaluation that began meanwhile has noted its turn by now, or finds its claim gone.
+  const late = await takeBackOf(did, db, takingBack)
   const entities = await run(
     db,
     sql`select did from registry_entities where controller = ${did}
@@ -80,6 +89,7 @@ export async function eraseRegistry(did: string, database: Database): Promise<Er
       protocol: protocols.length,
       claim: claims.length,
       subscription: subscriptions.length,
+      'evaluation-turn': told + late,
     },
     ...(kept.length > 0 && { kept }),
   }

@@ -33,7 +33,7 @@ export async function contentOfCall(calling: Calling, value: unknown): Promise<C
 async function textOfCall(calling: Calling, value: unknown): Promise<string> {
   const { entry, site, turn, call } = calling
   const text = resultText(value)
-  const maxBytes = entry.maxResultBytes ?? usualResultBytes
+  const maxBytes = site.maxResultBytes ?? entry.maxResultBytes ?? usualResultBytes
   if (fitsIn(text, maxBytes)) return text
   if (calling.cut && calling.cut.value === value) return calling.cut.content
   const data = dataOf(value, text)

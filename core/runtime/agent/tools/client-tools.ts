@@ -6,6 +6,7 @@ import type { ClientTool, Run, TurnRequest } from '../../turns/run.ts'
 import type { Hear } from '../ask/model-call.ts'
 import { partialObject } from './partial-json.ts'
 import type { ToolEntry } from './entry.ts'
+import { clientResultOf } from '../turn/parked.ts'
 import type { Tools } from './tools.ts'
 
 /**
@@ -93,7 +94,11 @@ function entryOf(
   const { $schema: _, ...given } = schema
   return {
     name,
-    client: { kind: isBrowserTool ? 'browser' : 'action', effect: does },
+    client: {
+      kind: isBrowserTool ? 'browser' : 'action',
+      effect: does,
+      isParked: run.request.clientTools === 'park',
+    },
     spec: { name, description, parameters: { type: 'object', properties: {}, ...given } },
     // The kernel cannot undo what a page did, and after a crash it cannot know whether the page did it.
     effect: 'write',
@@ -113,9 +118,7 @@ function entryOf(
 }
 
 async function resultOf(answer: ReturnType<Run['clientResult']>): Promise<unknown> {
-  const { result, error } = await answer
-  if (error === undefined) return result
-  throw new RuntimeError('CLIENT_TOOL_FAILED', `The client could not carry out the call: ${error}`)
+  return clientResultOf(await answer)
 }
 
 /** How large the arguments of one call may be, in bytes of JSON: as large as a message. */

@@ -22,7 +22,12 @@ export interface ToolEntry {
   /** The tool as its plugin declared it. */
   readonly tool?: AnyTool
   /** How the client carries the tool out, and what the tool does there by the client's word; undefined for all other tools. */
-  readonly client?: { readonly kind: 'browser' | 'action'; readonly effect: 'read' | 'write' }
+  readonly client?: {
+    readonly kind: 'browser' | 'action'
+    readonly effect: 'read' | 'write'
+    /** A call ends the run as waiting, until somebody hands in the client's results. */
+    readonly isParked?: boolean
+  }
   readonly spec: ToolSpec
   readonly effect: 'read' | 'write'
   /** How long a call may take; undefined for the tools of the kernel and of a client. */

@@ -112,9 +112,13 @@ export class Narrator {
     })
   }
 
-  /** Tells that the run waits for a person's decision about a call. */
-  interrupt({ toolCallId, toolName, args, foreign, reason }: WaitingCall): void {
+  /** Tells that the run waits: for a person's decision about a call, or for the client and what it makes of its calls. */
+  interrupt({ toolCallId, toolName, args, foreign, reason, kind, calls }: WaitingCall): void {
     const { runId } = this.#run
+    if (kind === 'client') {
+      const told = (calls ?? []).map((call) => ({ ...call, args: asObject(call.args) }))
+      return this.#tell('client_calls', { runId, calls: told })
+    }
     this.#tell('interrupt', {
       runId,
       kind: 'approval',

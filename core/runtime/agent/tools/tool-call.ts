@@ -24,6 +24,7 @@ import { explained, recordedError } from './tool-content.ts'
 import type { ToolEntry } from './entry.ts'
 import { inTime } from './in-time.ts'
 import { ofTheRun } from './of-the-run.ts'
+import { clientResultOf, handedIn } from '../turn/parked.ts'
 import { underWay } from '../../watchdog/under-way.ts'
 import { turnContext, type Turn } from '../turn/turn.ts'
 
@@ -44,6 +45,8 @@ export interface CallSite {
   readonly turnTools?: ReadonlyMap<string, ToolEntry>
   /** The only tools that a sub-agent may call; undefined in the loop of the turn. */
   readonly only?: ReadonlySet<string>
+  /** How much of a result is handed out, in bytes, in place of what the tool and the kernel say. */
+  readonly maxResultBytes?: number
   /** Writes the audit line of a call. */
   readonly audit?: AuditCall
   /** Hears that the user's delegation did not allow a call, and whether that is because the user revoked the delegation. */
@@ -95,6 +98,7 @@ export async function execute(calling: Calling): Promise<unknown> {
   await checkCan(calling)
   await seekApproval(calling)
   const { entry, turn } = calling
+  if (entry.client?.isParked) return parked(calling)
   const attempt = async () => {
     underWay(`tool ${calling.call.name} of ${entry.record?.name ?? 'the kernel'}`)
     calling.begun = true
@@ -111,6 +115,21 @@ export async function execute(calling: Calling): Promise<unknown> {
     })
   }
   return entry.effect === 'read' ? await run() : await atMostOnce(calling, run)
+}
+
+/** A call that its client carries out while the run stands still: its result comes with what the client hands in. */
+function parked(calling: Calling): unknown {
+  const { call, site } = calling
+  const answer = handedIn(site.decisionOn?.(call.id), call.id)
+  if (answer === undefined)
+    throw waitFor(calling, {
+      toolCallId: call.id,
+      toolName: call.name,
+      args: call.args,
+      kind: 'client',
+    })
+  calling.begun = true
+  return clientResultOf(fieldsIn(answer))
 }
 
 async function checkCan({ entry: { tool, record }, call, turn, site }: Calling): Promise<void> {
@@ -154,6 +173,7 @@ async function seekApproval(calling: Calling): Promise<void> {
     const foreign = foreignBehind(calling)
     const asksItself = await asksOfItself(calling)
     if (!asksItself && foreign.length === 0) return
+    if (asksItself && turn.consent.isNever) throw nobodyToAsk(call)
     if (!asksItself && !(await turn.consent.look())) throw consentNeeded(call, foreign)
     const waits = { toolCallId: call.id, toolName: call.name, args: call.args }
     if (foreign.length === 0) throw waitFor(calling, waits)
@@ -198,6 +218,15 @@ function foreignBehind({ entry, turn, site }: Calling): readonly ForeignSource[]
   const sources = turn.consent.behind(site.within)
   return entry.client ? sources.filter(({ kind }) => kind !== 'page') : sources
 }
+
+const nobodyToAsk = ({ name }: PendingCall): RuntimeError =>
+  new RuntimeError(
+    'CONSENT_NEEDED',
+    `"${name}" was not run: a person has to approve it, and nobody can be asked here.`,
+    {
+      hint: 'Tell the user that this needs a client that shows approvals. Do not repeat the call.',
+    },
+  )
 
 const consentNeeded = ({ name }: PendingCall, sources: readonly ForeignSource[]): RuntimeError =>
   new RuntimeError(

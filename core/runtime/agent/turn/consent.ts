@@ -57,12 +57,19 @@ export class Consent {
   /** How a person can be asked, as far as this process knows now. */
   get approvals(): Approvals {
     const { request, isWatched } = this.#run
+    if (request?.approvals === 'never') return false
+    if (request?.approvals === 'words') return 'words'
     return request?.approvals || isWatched ? 'events' : false
+  }
+
+  /** Whether the turn was begun where nobody can be asked, so that even what asks of itself is refused. */
+  get isNever(): boolean {
+    return this.#run.request?.approvals === 'never'
   }
 
   /** The same, after this process asked the other replicas for a socket of the session that shows approvals. */
   async look(): Promise<Approvals> {
-    if (!this.approvals) await this.#run.watched?.()
+    if (!this.approvals && !this.isNever) await this.#run.watched?.()
     return this.approvals
   }
 

@@ -1,8 +1,8 @@
 import type { Context } from 'koa'
 import type { RuntimeError } from '../../../errors.ts'
-import type { Log } from '../../../plugin.ts'
+import type { Log, ToldError } from '../../../plugin.ts'
 import { isGateCode } from '../../base/plugin-record.ts'
-import { jsonType, send } from './answer.ts'
+import { type Answer, jsonType, send } from './answer.ts'
 import { errorText, statusOf, toRuntimeError } from './error-body.ts'
 
 /** Makes an answer, and a line of the log where one is due, of everything that is thrown at the edge. */
@@ -51,9 +51,30 @@ export class Failures {
       return
     }
     for (const name of res.getHeaderNames()) if (!outlives(name)) res.removeHeader(name)
+    send(koa, this.toAnswer(koa, error))
+  }
+
+  /** An error as an answer: in the words of the protocol that is spoken at the address, where one is. */
+  toAnswer(koa: Context, error: RuntimeError): Answer {
     // A handler may have set another id of the request, as the routes of a run do with the id of its turn.
-    const body = errorText(error, String(res.getHeader('X-Request-Id')))
-    send(koa, { status: statusOf(error), type: jsonType, body, headers: error.headers })
+    const requestId = String(koa.res.getHeader('X-Request-Id'))
+    const { code, message, hint, details, headers } = error
+    const status = statusOf(error)
+    const told = { status, code, message, hint, details, requestId }
+    const body = this.#inOwnWords(koa, told) ?? errorText(error, requestId)
+    return { status, type: jsonType, body, headers }
+  }
+
+  /** The body that the owner of the address makes of an error; undefined where nobody makes one. */
+  #inOwnWords({ state }: Context, told: ToldError): string | undefined {
+    const render: unknown = state.rendersErrors
+    if (typeof render !== 'function') return undefined
+    try {
+      return JSON.stringify(render(told))
+    } catch (err) {
+      this.#log.error({ err, code: told.code }, 'an error could not be told in its own words')
+      return undefined
+    }
   }
 }
 

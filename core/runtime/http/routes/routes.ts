@@ -199,7 +199,7 @@ function kindFault(route: AnyRoute): string | undefined {
   for (const name of ['input', 'output'] as const)
     if (route[name] !== undefined && !isSchema(route[name]))
       return `its "${name}" is no schema such as z.object({ … })`
-  for (const name of ['verify', 'own', 'onInvalid', 'onFault'] as const)
+  for (const name of ['verify', 'own', 'onInvalid', 'onFault', 'onError'] as const)
     if (route[name] !== undefined && typeof route[name] !== 'function')
       return `its "${name}" is no function`
   const { raw, body, answers, limit } = route

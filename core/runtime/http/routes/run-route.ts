@@ -6,10 +6,10 @@ import { abilityOf } from '../../../manifest/abilities.ts'
 import { Trace, type TracedRoute } from '../../audit/trace.ts'
 import type { AuditTrail } from '../../audit/trail.ts'
 import type { Access } from './access.ts'
-import { type Answer, bodyless, jsonType, send, toAnswer } from '../answer/answer.ts'
+import { type Answer, bodyless, send, toAnswer } from '../answer/answer.ts'
 import { BodyPrint, matchesPrint } from '../read/body-print.ts'
 import { bodyKind, hasBody, saysNdjson, tooLarge } from '../read/body.ts'
-import { errorText, statusOf } from '../answer/error-body.ts'
+import { statusOf } from '../answer/error-body.ts'
 import { Exchange, type RouteBase } from './exchange.ts'
 import type { Failures } from '../answer/failure.ts'
 import {
@@ -316,8 +316,7 @@ class PreparedRoute {
       if (made) await tell(koa, exchange, value, made)
     } catch (thrown) {
       const error = failures.toError(thrown)
-      const body = errorText(error, exchange.requestId)
-      await settle({ status: statusOf(error), type: jsonType, body, headers: error.headers })
+      await settle(failures.toAnswer(koa, error))
       throw error
     }
     await settle(made)

@@ -51,6 +51,8 @@ export interface RunsOptions extends IntakeRules, SpeakerRules {
   checkRequest?(request: TurnRequest): void
   /** Throws for a decision that the waiting call cannot be carried out with; the run then waits on. */
   checkDecision?(run: RunRow, decision: Decision): Promise<void>
+  /** Makes a branch of a conversation that ends before a message; resolves to its session. Without it there are no branches. */
+  fork?(did: string, sessionId: string, before: string): Promise<string>
   /** What plugins say to the beginning and the end of turns; without it, nothing. */
   readonly gates?: RunGates
   /** Tells users what goes on in their sessions, also users who do not have the session open. */

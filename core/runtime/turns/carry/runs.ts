@@ -13,6 +13,7 @@ import { Watchers, type Watcher } from '../events/watchers.ts'
 import { RunGates } from '../gates/gates.ts'
 import { Settler } from '../gates/settler.ts'
 import type { Beginning } from '../journal/begin.ts'
+import { endEphemeral } from '../sessions/ephemeral.ts'
 import { moveHead } from '../sessions/head.ts'
 import { Sessions } from '../sessions/sessions.ts'
 import { stopRuns } from '../journal/stop.ts'
@@ -187,20 +188,20 @@ export class Runs {
   }
 
   /** Goes on with a run that waits for a person, in a new run. */
-  async resume(user: User, runId: string, decision: Decision): Promise<Started> {
+  async resume(
+    user: User,
+    runId: string,
+    decision: Decision,
+    requestId: string = randomUUID(),
+  ): Promise<Started> {
     await this.mayTalk(user)
     const run = await this.demand(user.did, runId)
     if (run.status !== 'waiting') throw notWaiting(run)
     const request = await this.#store.requestOf(run)
     if (request === undefined) throw gone(runId)
     await this.#options.checkDecision?.(run, decision)
-    return this.#intake.begin(user, {
-      did: user.did,
-      sessionId: run.session_id,
-      requestId: randomUUID(),
-      request,
-      answers: { run, decision },
-    })
+    const of = { did: user.did, sessionId: run.session_id, requestId }
+    return this.#intake.begin(user, { ...of, request, answers: { run, decision } })
   }
 
   /** Throws unless the user may talk to the agent. Users read and delete what is theirs all the same. */
@@ -348,8 +349,8 @@ export class Runs {
 
   /** `turns` of a plugin. */
   turnsOf(plugin: string): Turns {
-    const { rights, log, checkRequest, restoreUser } = this.#options
-    const parts = { runs: this, waiting: this.#waiting, store: this.#store, restoreUser }
+    const { rights, log, checkRequest, restoreUser, fork } = this.#options
+    const parts = { runs: this, waiting: this.#waiting, store: this.#store, restoreUser, fork }
     return new PluginTurns({ ...parts, plugin, rights, log, checkRequest })
   }
 
@@ -364,6 +365,7 @@ export class Runs {
   /** Deletes what only the replay of old runs needs. */
   async tidy(): Promise<void> {
     await this.#waiting.poll()
+    await endEphemeral(this.#store, this.#options.log, (...of) => this.deleteSession(...of))
     await this.#keeper.purge()
   }
 
@@ -384,15 +386,9 @@ export class Runs {
   async #close(graceMs: number): Promise<void> {
     this.#readers.handOver()
     await this.#waiting.close()
-    const holders = {
-      store: this.#store,
-      carrier: this.#carrier,
-      keeper: this.#keeper,
-      settler: this.#settler,
-      replicas: this.#replicas,
-      log: this.#options.log,
-    }
-    await letGo(holders, graceMs)
+    const holders = { store: this.#store, carrier: this.#carrier, keeper: this.#keeper }
+    const tellers = { settler: this.#settler, replicas: this.#replicas, log: this.#options.log }
+    await letGo({ ...holders, ...tellers }, graceMs)
     this.#followers.close()
     await this.#replicas.close()
   }

@@ -15,6 +15,8 @@ export const inTransaction: Pick<AnyRunContext, 'sessions' | 'turns' | 'models' 
   turns: {
     start: () => refuse('turns.start'),
     resume: () => refuse('turns.resume'),
+    events: () => refuse('turns.events'),
+    open: async () => refuse('turns.open'),
     abort: async () => refuse('turns.abort'),
     redact: async () => refuse('turns.redact'),
     follow: () => refuse('turns.follow'),

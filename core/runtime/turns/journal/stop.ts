@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { RunCause } from '../../../plugin.ts'
 import { takeSession } from './take-session.ts'
-import { positionOf, unanswered } from './steps.ts'
+import type { WaitingCall } from '../run.ts'
+import { isNote, noteOf, positionOf, unanswered } from './steps.ts'
 import type { RunRow, RunStore } from './store.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
 import type { RunDatabase, Stop } from './tables.ts'
@@ -166,4 +167,28 @@ async function answerWaitingCalls(
       })),
     )
     .execute()
+}
+
+/** How many of a run's newest notes are looked at for the call that waits. */
+const mostNotes = 50
+
+/** The call at which a run waits: that of the newest step at which it came to stand. */
+export async function waitingCall(
+  db: RunDatabase,
+  { session_id, root_id }: Pick<RunRow, 'session_id' | 'root_id'>,
+): Promise<WaitingCall | undefined> {
+  const rows = await db
+    .selectFrom('kernel_steps')
+    .select(['kind', 'body'])
+    .where('session_id', '=', session_id)
+    .where('root_id', '=', root_id)
+    .where('kind', '=', 'note')
+    .orderBy('position', 'desc')
+    .limit(mostNotes)
+    .execute()
+  for (const row of rows) {
+    const { waits } = isNote(row) ? noteOf(row) : {}
+    if (waits) return waits
+  }
+  return undefined
 }

@@ -1,7 +1,7 @@
 import { sql, type Generated, type Kysely } from 'kysely'
 import type { Database, Migration, RunCause } from '../../../plugin.ts'
 import { saidMigrations, type SaidTables } from '../said-tables.ts'
-import { type BranchColumns, branchesMigration } from '../branch-tables.ts'
+import { type BranchColumns, branchesMigration, ephemeralMigration } from '../branch-tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
 import { runFormsMigration } from '../stored-version.ts'
 import { settlingMigration, type UnsettledTable } from '../unsettled.ts'
@@ -394,4 +394,5 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
   '010-redactions': saidMigrations.redactions,
   '011-stored-forms': runFormsMigration,
   '012-branches': branchesMigration,
+  '013-ephemeral-sessions': ephemeralMigration,
 }

@@ -20,7 +20,7 @@ export function wished<O>(
   mine: SelectQueryBuilder<RunTables, 'kernel_sessions', O>,
   { archived = false, branches }: ListWish,
 ): SelectQueryBuilder<RunTables, 'kernel_sessions', O> {
-  const kept = mine.where('archived', '=', archived ? 1 : 0)
+  const kept = mine.where('archived', '=', archived ? 1 : 0).where('ephemeral', '=', 0)
   if (branches === undefined) return kept
   return kept.where(
     sql<boolean>`not exists (select 1 from kernel_sessions as other

@@ -374,7 +374,8 @@ async function newestOf(
   { room, plugin, shared }: Pick<SessionWish, 'plugin' | 'shared'> & { room: string | null },
 ): Promise<string | undefined> {
   if (room === null && plugin === undefined) return undefined
-  const own = db.selectFrom('kernel_sessions').select('id').where('did', '=', did)
+  const all = db.selectFrom('kernel_sessions').select('id').where('did', '=', did)
+  const own = all.where('ephemeral', '=', 0)
   const found =
     room === null ? own.where('plugin', '=', plugin ?? '') : own.where('room', '=', room)
   const row = await (shared === undefined ? found : found.where('shared', '=', shared ? 1 : 0))

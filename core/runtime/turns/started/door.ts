@@ -1,5 +1,6 @@
 import type { RunAdmission, User } from '../../../plugin.ts'
 import type { SentEvent } from '../events/reader.ts'
+import type { RunRow } from '../journal/store.ts'
 import type { Watcher } from '../events/watchers.ts'
 import type { Heard } from '../redaction/cutter.ts'
 import type { Sessions } from '../sessions/sessions.ts'
@@ -41,8 +42,12 @@ export interface TurnDoor {
   mayTalk(user: User): Promise<void>
   submit(message: SubmittedTurn): Promise<BegunRun | QueuedTurn>
   subscribe(runId: string, after?: number): Promise<AsyncIterableIterator<SentEvent>>
-  resume(user: User, runId: string, decision: Decision): Promise<BegunRun>
-  underway(sessionId: string): Promise<{ readonly run: { readonly runId: string } | null }>
+  demand(did: string, runId: string): Promise<RunRow>
+  resume(user: User, runId: string, decision: Decision, requestId?: string): Promise<BegunRun>
+  underway(sessionId: string): Promise<{
+    readonly run: { readonly runId: string } | null
+    readonly waiting?: { readonly runId: string }
+  }>
   watch(sessionId: string, watcher: Watcher): () => void
   cut(heard: Heard): Promise<boolean>
   redact(did: string, sessionId: string, requestId: string): Promise<boolean>

@@ -1,5 +1,14 @@
 import { RuntimeError } from '../../../errors.ts'
-import type { BegunTurn, EndedTurn, Log, StartedTurn, TurnEvent, User } from '../../../plugin.ts'
+import type {
+  BegunTurn,
+  EndedTurn,
+  Log,
+  StartedTurn,
+  TurnEvent,
+  TurnEvents,
+  User,
+} from '../../../plugin.ts'
+import type { SentEvent } from '../events/reader.ts'
 import { closing } from '../sessions/refusals.ts'
 import type { TurnDoor } from './door.ts'
 
@@ -19,12 +28,34 @@ export interface TakenTurn {
   readonly signal?: AbortSignal
 }
 
+/** A turn that fails within this time, before it said anything, is refused with its error. */
+const firstWordMs = 250
+/** Events that are no word. */
+const wordless = new Set(['run', 'error', 'model', 'context'])
+
+/** The events of a run as plugins read them. When the signal fires the reading ends, and the run goes on. */
+export async function* turnEvents(
+  reader: AsyncIterableIterator<SentEvent>,
+  signal?: AbortSignal,
+): AsyncGenerator<TurnEvent, void, void> {
+  const leave = () => void reader.return?.()
+  signal?.addEventListener('abort', leave, { once: true })
+  if (signal?.aborted) leave()
+  try {
+    for await (const { id, event, data } of reader)
+      if (id !== undefined) yield JSON.parse(`{"seq":${id},"event":"${event}","data":${data}}`)
+  } finally {
+    signal?.removeEventListener('abort', leave)
+  }
+}
+
 /** A turn that a plugin started. It goes on whether anybody looks at it or not. */
 export class PluginTurn implements StartedTurn {
   readonly begun: Promise<BegunTurn>
   readonly #parts: PluginTurnParts
   readonly #taken: Promise<TakenTurn>
   #ended: Promise<EndedTurn> | undefined
+  #spoke: Promise<void> | undefined
 
   constructor(parts: PluginTurnParts, taking: () => Promise<TakenTurn>) {
     this.#parts = parts
@@ -53,8 +84,37 @@ export class PluginTurn implements StartedTurn {
   async *[Symbol.asyncIterator](): AsyncGenerator<TurnEvent, void, void> {
     const runId = await (await this.#taken).running
     if (runId === undefined) return
-    for await (const { id, event, data } of await this.#parts.runs.subscribe(runId))
-      if (id !== undefined) yield JSON.parse(`{"seq":${id},"event":"${event}","data":${data}}`)
+    yield* turnEvents(await this.#parts.runs.subscribe(runId))
+  }
+
+  /** Resolves when the turn has spoken, or had the time for it. The first call begins to read the events. */
+  get spoke(): Promise<void> {
+    if (!this.#spoke) {
+      this.#spoke = this.#toItsFirstWord()
+      this.#spoke.catch(() => undefined)
+    }
+    return this.#spoke
+  }
+
+  async #toItsFirstWord(): Promise<void> {
+    const runId = await (await this.#taken).running
+    if (runId === undefined) return
+    const over = new AbortController()
+    const timer = setTimeout(() => over.abort(), firstWordMs)
+    let failure: TurnEvents['error'] | undefined
+    try {
+      for await (const { event, data } of turnEvents(
+        await this.#parts.runs.subscribe(runId),
+        over.signal,
+      )) {
+        if (event === 'error') failure = data
+        else if (event === 'done' && data.status === 'failed' && failure)
+          throw new RuntimeError(failure.code, failure.error, { status: failure.statusCode })
+        else if (!wordless.has(event)) return
+      }
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   /** Stops the turn when the signal fires, until the turn has come to its end. */

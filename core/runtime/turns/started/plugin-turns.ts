@@ -6,8 +6,11 @@ import type {
   FollowedEvent,
   FollowedSession,
   NewTurn,
+  OpenTurn,
+  ReadRun,
   StartedTurn,
   TurnAnswer,
+  TurnEvent,
   Turns,
   User,
   WhichTurn,
@@ -20,25 +23,40 @@ import {
   readCut,
   readFollowed,
   readNewTurn,
+  readRun,
   type ReadTurn,
   readWhich,
 } from '../new-turn.ts'
-import type { TurnRequest } from '../run.ts'
+import { fieldsIn } from '../../base/fields.ts'
+import { waitingCall } from '../journal/stop.ts'
+import type { TurnRequest, WaitingCall } from '../run.ts'
 import { closing } from '../sessions/refusals.ts'
 import { sessionOfRequest } from '../waiting/look.ts'
 import type { WaitingTurns } from '../waiting/waiting-turns.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { BegunRun, QueuedTurn } from './door.ts'
-import { PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
+import { makeEphemeral } from '../sessions/ephemeral.ts'
+import { continuing, placeTurn, type PlacingParts } from './placing.ts'
+import { turnEvents, PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
 
 /** What the turns of a plugin need of the app. */
-export interface PluginTurnsParts extends PluginTurnParts {
+export interface PluginTurnsParts extends PluginTurnParts, Pick<PlacingParts, 'fork'> {
   readonly waiting: WaitingTurns
   readonly store: RunStore
   readonly rights?: Rights
   /** The user of a DID, with the delegation that the user has stored. */
   restoreUser?(did: string): User | Promise<User>
   checkRequest?(request: TurnRequest): void
+}
+
+/** What a run stands still for. */
+function standing(runId: string, waits: WaitingCall): OpenTurn['waiting'] {
+  const calls = (waits.calls ?? [waits]).map(({ toolCallId, toolName, args }) => ({
+    toolCallId,
+    toolName,
+    args: fieldsIn(args),
+  }))
+  return { runId, kind: waits.kind ?? 'approval', calls }
 }
 
 /** How often a start looks for a session again, when another start has deleted the one that this start found. */
@@ -58,6 +76,28 @@ export class PluginTurns implements Turns {
 
   resume(answer: TurnAnswer): StartedTurn {
     return new PluginTurn(this.#parts, () => this.#goOn(answer))
+  }
+
+  events(run: ReadRun): AsyncIterable<TurnEvent> {
+    const { runs, plugin } = this.#parts
+    return (async function* () {
+      const { user, runId, after, signal } = readRun(plugin, run)
+      await runs.demand(user.did, runId)
+      yield* turnEvents(await runs.subscribe(runId, after), signal)
+    })()
+  }
+
+  async open(session: Parameters<Turns['open']>[0]): Promise<OpenTurn> {
+    const { runs, plugin, store } = this.#parts
+    const { user, session: sessionId } = readWhich(plugin, session)
+    await runs.sessions.demand(user.did, sessionId)
+    const { run, waiting } = await runs.underway(sessionId)
+    const row = waiting && (await store.find(waiting.runId))
+    const waits = row && (await waitingCall(store.db, row))
+    return {
+      ...(run && { run: { runId: run.runId } }),
+      ...(row && waits && { waiting: standing(row.id, waits) }),
+    }
   }
 
   async abort(turn: WhichTurn): Promise<boolean> {
@@ -104,15 +144,24 @@ export class PluginTurns implements Turns {
     checkRequest?.(read.request)
     const user = await this.#userOf(read)
     await runs.mayTalk(user) // before a session is made
-    return { ...this.#takenAs(await this.#submit(user, read), user), signal: read.signal }
+    const placed = await placeTurn(this.#parts, user, read)
+    const { signal } = read
+    if ('known' in placed) return { ...this.#takenAs(placed.known, user), signal }
+    const begun =
+      'turn' in placed
+        ? await this.#submit(user, placed.turn)
+        : await runs.resume(user, placed.runId, placed.decision, read.requestId)
+    return { ...this.#takenAs(begun, user), signal }
   }
 
   async #goOn(answer: TurnAnswer): Promise<TakenTurn> {
     const { runs, plugin } = this.#parts
     await undefined
-    const { runId, decision, ...who } = readAnswer(plugin, answer)
+    const { runId, decision, requestId, ...who } = readAnswer(plugin, answer)
     const user = await this.#userOf(who)
-    return this.#takenAs(await runs.resume(user, runId, decision), user)
+    const known = requestId && (await continuing(this.#parts.store, user.did, requestId))
+    if (known) return this.#takenAs(known, user)
+    return this.#takenAs(await runs.resume(user, runId, decision, requestId), user)
   }
 
   /** Who speaks. A plugin that has proof of it may have the turn act under what this user has stored. */
@@ -154,11 +203,13 @@ export class PluginTurns implements Turns {
   /** The session in which the turn belongs: that of the first turn of this name, the one that is named, or a new one. */
   async #sessionFor(
     { did }: User,
-    { session: id, room, shared, requestId }: ReadTurn,
+    { session: id, room, shared, requestId, request }: ReadTurn,
   ): Promise<EnsuredSession> {
     const { runs, store, plugin } = this.#parts
     const known = requestId && (await sessionOfRequest(store, did, requestId))
     if (known) return { sessionId: known, isNew: false }
+    if (request.ephemeral)
+      return { sessionId: await makeEphemeral(store, did, plugin), isNew: true }
     if (id === undefined && room === undefined)
       return { sessionId: (await runs.sessions.create(did, plugin)).sessionId, isNew: true }
     return runs.sessions.ensure(did, { id, room, shared, plugin })

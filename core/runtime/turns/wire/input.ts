@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { attachmentList, messageText, modelName } from '../message-fields.ts'
+import { attachmentList, isTimeZone, messageText, modelName } from '../message-fields.ts'
 import { allSchemaBytes, argumentsFault } from './client-schemas.ts'
 
 const mostTools = 200
@@ -85,6 +85,9 @@ export const messageInput = z
   .superRefine(checkSchemas)
 /** A message as the edge hands it on. */
 export type MessageInput = z.output<typeof messageInput>
+
+/** The tools of a client that a plugin hands on; the same rules hold for them. */
+export const handedTools = z.object({ tools: toolList(tool) }).superRefine(checkSchemas)
 
 const known = new Set(Object.keys(messageInput.shape))
 
@@ -205,12 +208,3 @@ export const toolResultInput = z.object({
 })
 /** Which run a Stop means. */
 export const abortInput = z.object({ sessionId, requestId: uuid.optional() })
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
-}

@@ -296,7 +296,8 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
     if (row.kind === 'inner') continue
     if (isNote(row)) {
       const { components, partial, waits } = noteOf(row)
-      if (waits) {
+      if (waits?.line && current) Object.assign(current, { content: current.content + waits.line })
+      if (waits && waits.kind !== 'client') {
         const asked = askedIn.get(waits.toolCallId)?.toolCalls
         const call = asked?.find(({ id }) => id === waits.toolCallId)
         if (call?.status === 'isRunning') call.waits = true

@@ -1,0 +1,42 @@
+import type { TurnUsage } from '../model.ts'
+import type { ClientCall } from './calls.ts'
+
+/**
+ * A turn as protocols of other clients tell it: each start has its end, and one thing ends before the next begins. `approval`
+ * and `client-calls` come once the run stands still, so that an answer may follow at once.
+ */
+export type TurnPart =
+  | {
+      readonly type: 'text-start' | 'text-end' | 'reasoning-start' | 'reasoning-end'
+      readonly id: string
+    }
+  | { readonly type: 'text' | 'reasoning'; readonly id: string; readonly text: string }
+  | ({ readonly type: 'call' } & ClientCall)
+  | {
+      readonly type: 'result'
+      readonly toolCallId: string
+      readonly toolName: string
+      readonly output?: string
+      readonly error?: string
+    }
+  | {
+      readonly type: 'component'
+      readonly id: string
+      readonly name: string
+      readonly args: Readonly<Record<string, unknown>>
+      readonly status: 'isRunning' | 'done'
+    }
+  | { readonly type: 'client-calls'; readonly runId: string; readonly calls: readonly ClientCall[] }
+  | ({ readonly type: 'approval'; readonly runId: string; readonly reason?: string } & ClientCall)
+  | {
+      readonly type: 'error'
+      readonly code: string
+      readonly message: string
+      readonly status?: number
+    }
+  | {
+      readonly type: 'end'
+      readonly runId: string
+      readonly status: 'finished' | 'aborted' | 'interrupted' | 'failed' | 'waiting'
+      readonly usage?: TurnUsage
+    }

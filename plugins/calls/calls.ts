@@ -1,0 +1,311 @@
+import { randomUUID } from 'node:crypto'
+import { type Database, type Log, type Oracle, RuntimeError, type Turns } from '#core'
+import type { environment } from './environment.ts'
+import type { Place, ToMedia } from './media/messages.ts'
+import { Media } from './media/media.ts'
+import { proofOf } from './signalling/proof.ts'
+import { answeredFingerprint, readOffer } from './signalling/sdp.ts'
+import type { Speech } from './speech/choosing.ts'
+import { CallRows, dayMs, secondsOf, times } from './rows.ts'
+import type { CallsTable, EndedBy } from './tables.ts'
+import { Conversation } from './talking/conversation.ts'
+import type { z } from 'zod'
+
+type Env = { readonly [Name in keyof typeof environment]: z.output<(typeof environment)[Name]> }
+
+/** What a page asks for. */
+export interface WantedCall {
+  readonly sessionId: string
+  readonly sdp: string
+  readonly agentVoice?: string | undefined
+  readonly language?: string | undefined
+  readonly replaces?: string | undefined
+}
+
+/** What calls need of the boot. */
+export interface CallsBoot {
+  readonly env: Env
+  readonly db: Database
+  readonly turns: Turns
+  readonly oracle: Oracle
+  readonly log: Log
+  readonly environment: string
+  now(): Date
+}
+
+interface Live {
+  readonly id: string
+  readonly did: string
+  readonly conversation: Conversation
+  readonly timers: NodeJS.Timeout[]
+}
+
+/** How often a process says that it lives; how long before its end a call is told so. */
+const beatMs = 1_500
+const lastMinuteMs = 60_000
+
+/** The calls of this process, and the rows of all. */
+export class Calls {
+  readonly rows: CallRows
+  readonly speech: Speech
+  readonly env: Env
+  readonly #boot: CallsBoot
+  readonly #media = new Media()
+  readonly #live = new Map<string, Live>()
+  #opening = 0
+  #beating: NodeJS.Timeout | undefined
+
+  constructor(boot: CallsBoot, speech: Speech) {
+    this.#boot = boot
+    this.rows = new CallRows({
+      ...{ db: boot.db, log: boot.log, owner: randomUUID(), now: () => boot.now() },
+      minutesPerDay: boot.env.CALLS_MINUTES_PER_DAY,
+    })
+    this.speech = speech
+    this.env = boot.env
+  }
+
+  /** Answers an offer: the call stands once the page has the answer. */
+  async open(did: string, wanted: WantedCall) {
+    const { oracle, log } = this.#boot
+    const offer = readOffer(wanted.sdp)
+    if (offer.hasVideo)
+      throw new RuntimeError('CALLS_VIDEO_OFF', 'Calls have no picture here.', { status: 403 })
+    await this.#demandSession(did, wanted.sessionId)
+    if (!oracle.key)
+      throw new RuntimeError(
+        'SIGNING_KEY_NOT_LOADED',
+        'The oracle has no key to prove a call with.',
+      )
+    const before =
+      wanted.replaces === undefined ? undefined : await this.#replaced(did, wanted.replaces)
+    const id = randomUUID()
+    if (before) await this.end(before.id, 'replaced')
+    const minutesLeft = await this.rows.minutesLeft(did)
+    await this.#demandPlace(did, minutesLeft)
+    this.#opening++
+    try {
+      const row = await this.rows.insert({ id, did, sessionId: wanted.sessionId }, before)
+      const conversation = this.#converse(row, wanted, before)
+      const live: Live = { id, did, conversation, timers: [] }
+      const answer = await this.#media.open(
+        id,
+        { sdp: offer.sdp, place: this.#place(), silenceMs: this.env.CALLS_SILENCE_MS },
+        (message) => {
+          if (message.type === 'connected') void this.rows.begin(id)
+          conversation.take(message)
+        },
+      )
+      this.#live.set(id, live)
+      this.#limit(
+        live,
+        Math.min(this.env.CALLS_MINUTES * 60 - row.seconds_before, minutesLeft * 60),
+      )
+      this.#beat()
+      void conversation.follow()
+      const ends = {
+        ...{ callId: id, sessionId: wanted.sessionId },
+        ...{ offered: offer.fingerprint, answered: answeredFingerprint(answer) },
+      }
+      const expiresAt = new Date(row.created_at + times.pendingMs).toISOString()
+      return { callId: id, sdp: answer, proof: proofOf(oracle, ends), expiresAt }
+    } catch (error) {
+      await this.rows.close(id, 'server')
+      if (error instanceof RuntimeError) throw error
+      log.warn({ err: error }, 'A call could not be answered')
+      throw new RuntimeError('CALLS_FULL', 'No call can be answered just now.', {
+        status: 503,
+        hint: 'Try again in a moment.',
+        headers: { 'Retry-After': '5' },
+        cause: error,
+      })
+    } finally {
+      this.#opening--
+    }
+  }
+
+  /** Ends a call, wherever it is carried: its process hears of it within two seconds. */
+  async end(id: string, by: EndedBy): Promise<void> {
+    const live = this.#live.get(id)
+    live?.conversation.end(by)
+    await this.rows.close(id, by)
+  }
+
+  /** The agent hangs up once it has said what it is saying. */
+  hangUp(id: string): boolean {
+    const live = this.#live.get(id)
+    live?.conversation.endAfterwards('agent')
+    return live !== undefined
+  }
+
+  /** Ends the calls of a session that is deleted. */
+  async sessionDeleted(sessionId: string): Promise<void> {
+    const rows = await this.rows.ofSession(sessionId)
+    for (const { id } of rows) await this.end(id, 'session')
+  }
+
+  check(): void {
+    if (this.#media.fault !== undefined) throw new Error(this.#media.fault)
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#beating)
+    for (const { conversation } of [...this.#live.values()]) conversation.end('server')
+    await this.#media.end()
+  }
+
+  #converse(
+    row: CallsTable,
+    { agentVoice, language }: WantedCall,
+    before: CallsTable | undefined,
+  ): Conversation {
+    const { id, did, session_id: sessionId } = row
+    const { turns, log } = this.#boot
+    const { hearing, voice } = this.speech
+    return new Conversation({
+      call: {
+        id,
+        did,
+        sessionId,
+        type: row.type,
+        ...(language && { language }),
+        ...(agentVoice && { voice: agentVoice }),
+      },
+      ...{ turns, log },
+      ...{ hearing: hearing.port, hearingName: hearing.by, voice: voice.port, voiceName: voice.by },
+      ...{ silenceMs: this.env.CALLS_SILENCE_MS, idleMs: this.env.CALLS_IDLE_SECONDS * 1_000 },
+      ...(before?.spoken_run && {
+        heardBefore: { runId: before.spoken_run, chars: before.spoken_chars },
+      }),
+      tell: (message) => this.#tell({ ...message, call: id } as ToMedia),
+      onEnd: (by) => void this.#ended(id, by),
+    })
+  }
+
+  #tell(message: ToMedia): void {
+    try {
+      this.#media.tell(message)
+    } catch (error) {
+      this.#boot.log.warn({ err: error }, 'The thread of sound cannot be told')
+    }
+  }
+
+  async #demandSession(did: string, sessionId: string): Promise<void> {
+    const { turns } = this.#boot
+    const stop = new AbortController()
+    const following = turns
+      .follow({ user: { did }, session: sessionId, signal: stop.signal })
+      [Symbol.asyncIterator]()
+    const first = following.next()
+    // It rejects at once where there is no such session; where there is one, it has nothing to say for now.
+    const isThere = Promise.race([first.then(() => true), this.#soon().then(() => true)])
+    try {
+      await isThere
+    } finally {
+      stop.abort()
+      await first.catch(() => undefined)
+      await following.return?.()
+    }
+  }
+
+  #soon = () => new Promise((resolve) => setTimeout(resolve, 50))
+
+  async #replaced(did: string, id: string): Promise<CallsTable> {
+    const row = await this.rows.own(did, id)
+    if (row.ended_by === null || row.ended_by === 'lost' || row.ended_by === 'server') return row
+    throw new RuntimeError('CONFLICT', `That call has ended: ${row.ended_by}.`, {
+      hint: 'Begin a new call.',
+    })
+  }
+
+  async #demandPlace(did: string, minutesLeft: number): Promise<void> {
+    const {
+      CALLS_MAX,
+      CALLS_PER_USER,
+      CALLS_PORTS: [from, to],
+      CALLS_MINUTES_PER_DAY,
+    } = this.env
+    const all = Math.min(CALLS_MAX, Math.floor((to - from + 1) / 4))
+    if (this.#live.size + this.#opening >= all)
+      throw new RuntimeError('CALLS_FULL', 'All lines of the oracle are taken.', {
+        status: 503,
+        hint: 'Try again in a minute, or write.',
+        headers: { 'Retry-After': '60' },
+      })
+    const own = await this.rows.underWay(did)
+    const [first] = own
+    if (first && own.length >= CALLS_PER_USER)
+      throw new RuntimeError('CALL_ACTIVE', 'A call of yours is under way.', {
+        status: 409,
+        hint: `Go on there, or end it with DELETE /calls/${first.id}.`,
+        details: { callId: first.id },
+      })
+    if (minutesLeft > 0) return
+    const until = dayMs - (this.#now() % dayMs)
+    throw new RuntimeError(
+      'CALLS_MINUTES_SPENT',
+      `The ${CALLS_MINUTES_PER_DAY} minutes of today are spent.`,
+      {
+        status: 429,
+        hint: 'Call again after 00:00 UTC, or write.',
+        headers: { 'Retry-After': String(Math.ceil(until / 1_000)) },
+      },
+    )
+  }
+
+  #limit(live: Live, seconds: number): void {
+    const ms = Math.max(1_000, seconds * 1_000)
+    const { conversation } = live
+    live.timers.push(
+      setTimeout(() => void this.#endPending(live), times.pendingMs),
+      setTimeout(() => conversation.end('limit'), ms),
+    )
+    if (ms > lastMinuteMs)
+      live.timers.push(setTimeout(() => conversation.minuteLeft(), ms - lastMinuteMs))
+    for (const timer of live.timers) timer.unref()
+  }
+
+  async #endPending({ id, did, conversation }: Live): Promise<void> {
+    const row = await this.rows.own(did, id).catch(() => undefined)
+    if (row?.state === 'pending') conversation.end('lost')
+  }
+
+  async #ended(id: string, by: EndedBy): Promise<void> {
+    const live = this.#live.get(id)
+    for (const timer of live?.timers ?? []) clearTimeout(timer)
+    this.#live.delete(id)
+    // The last frame, which says that it is over, goes out before the connection closes.
+    setTimeout(() => this.#media.close(id), 200).unref()
+    if (live) await this.rows.keep(id, live.conversation)
+    await this.rows.close(id, by)
+  }
+
+  /** While calls are under way: says that this process lives, keeps how far each was heard, and hears what ended elsewhere. */
+  #beat(): void {
+    this.#beating ??= setInterval(() => {
+      if (this.#live.size === 0) {
+        clearInterval(this.#beating)
+        this.#beating = undefined
+        return
+      }
+      void this.#beatOnce().catch((error: unknown) =>
+        this.#boot.log.warn({ err: error }, 'Calls could not be kept; trying again'),
+      )
+    }, beatMs)
+    this.#beating.unref()
+  }
+
+  async #beatOnce(): Promise<void> {
+    const ended = await this.rows.beat([...this.#live.keys()])
+    for (const { id, conversation } of [...this.#live.values()])
+      await this.rows.keep(id, conversation)
+    for (const { id, ended_by } of ended) this.#live.get(id)?.conversation.end(ended_by ?? 'server')
+  }
+
+  #place(): Place {
+    const { CALLS_PORTS: ports, CALLS_ADDRESS: address } = this.env
+    return { ports, ...(address && { address }), isLocal: this.#boot.environment !== 'production' }
+  }
+
+  #now = () => this.#boot.now().getTime()
+}

@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import type { Command } from './speech/command.ts'
+
+const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most)
+
+/** The ports of a range such as `40000-40199`. */
+function portsOf(text: string, ctx: z.RefinementCtx): [number, number] {
+  const [, from, to] = /^(\d{1,5})-(\d{1,5})$/.exec(text) ?? []
+  const range: [number, number] = [Number(from), Number(to)]
+  if (range[0] >= 1024 && range[1] <= 65_535 && range[1] > range[0]) return range
+  ctx.addIssue('a range of at least two ports from 1024 to 65535, such as 40000-40199')
+  return z.NEVER
+}
+
+function commandOf(text: string, ctx: z.RefinementCtx): Command {
+  const fail = () => {
+    ctx.addIssue(
+      'a JSON array of a program and its arguments, such as ["whisper","--language","{language}"]',
+    )
+    return z.NEVER
+  }
+  try {
+    const parsed = z.array(z.string().min(1).max(1_000)).min(1).max(50).safeParse(JSON.parse(text))
+    return parsed.success ? [parsed.data[0] ?? '', ...parsed.data.slice(1)] : fail()
+  } catch {
+    return fail()
+  }
+}
+
+/** The variables of calls. */
+export const environment = {
+  CALLS_ADDRESS: z
+    .ipv4()
+    .optional()
+    .describe('The public address, where the server stands behind one-to-one NAT'),
+  CALLS_PORTS: z
+    .string()
+    .default('40000-40199')
+    .transform(portsOf)
+    .describe('The UDP ports for sound and picture'),
+  CALLS_HEARING: z
+    .enum(['browser', 'command', 'typed'])
+    .default('browser')
+    .describe('What turns speech into text'),
+  CALLS_VOICE: z
+    .enum(['auto', 'espeak', 'browser', 'command', 'none'])
+    .default('auto')
+    .describe(
+      'What turns text into speech; auto: espeak-ng where it is installed, else the browser',
+    ),
+  CALLS_HEARING_COMMAND: z
+    .string()
+    .transform(commandOf)
+    .optional()
+    .describe('A program that reads a WAV file and writes the text, as a JSON array'),
+  CALLS_VOICE_COMMAND: z
+    .string()
+    .transform(commandOf)
+    .optional()
+    .describe('A program that reads a text and writes a WAV file, as a JSON array'),
+  CALLS_SILENCE_MS: whole(200, 5_000)
+    .default(600)
+    .describe('The silence that ends what somebody says'),
+  CALLS_MAX: whole(0, 1_000).default(20).describe('Calls at once in this process'),
+  CALLS_PER_USER: whole(1, 10).default(1).describe('Calls at once of one user'),
+  CALLS_MINUTES: whole(1, 1_440).default(30).describe('How long one call may last'),
+  CALLS_MINUTES_PER_DAY: whole(1, 1_440)
+    .default(120)
+    .describe('How many minutes one user may call in a day'),
+  CALLS_IDLE_SECONDS: whole(10, 3_600)
+    .default(120)
+    .describe('After so much silence the agent hangs up'),
+}

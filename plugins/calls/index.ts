@@ -1,0 +1,192 @@
+import { definePlugin, reply, RuntimeError } from '#core'
+import { z } from 'zod'
+import { Calls } from './calls.ts'
+import { environment } from './environment.ts'
+import { callView, numbers } from './rows.ts'
+import { longestOffer } from './signalling/sdp.ts'
+import { speechOf } from './speech/choosing.ts'
+import { migrations, withCallsTables } from './tables.ts'
+
+const word = z.string().regex(/^[a-z0-9][a-z0-9_+-]{0,63}$/i, 'letters, digits, - and _ only')
+const callId = z.object({ callId: z.string().min(1).max(100) })
+const place = z.enum(['device', 'server', 'service'])
+const view = z.object({
+  callId: z.string(),
+  sessionId: z.string(),
+  callType: z.enum(['audio', 'video']),
+  callStatus: z.enum(['pending', 'active', 'ended']),
+  callStartedAt: z.string(),
+  callEndedAt: z.string().optional(),
+  seconds: z.number().int(),
+  endedBy: z.string().optional(),
+})
+
+export default definePlugin({
+  name: 'calls',
+  version: '0.1.0',
+  summary: 'Encrypted voice calls with the agent, without a server in between.',
+  whenToUse: ['The person talks to you in a call.'],
+  tags: ['calls', 'voice', 'webrtc'],
+  visibility: 'always',
+  stability: 'experimental',
+  category: 'communication',
+
+  env: environment,
+  migrations,
+
+  async setup(boot) {
+    const speech = await speechOf(boot.env).catch((error: unknown) => {
+      throw new RuntimeError('ENV_INVALID', error instanceof Error ? error.message : String(error))
+    })
+    const calls = new Calls(boot, speech)
+    boot.onClose(() => calls.close())
+    boot.health(() => calls.check())
+    return calls
+  },
+
+  jobs: {
+    sweep: { every: '1m', run: (_, { self }) => self.rows.sweep() },
+  },
+
+  prompt: (ctx) =>
+    ctx.origin === 'calls'
+      ? 'The person hears you in a call: spoken language, short sentences, no Markdown, no links read out, numbers as words.'
+      : undefined,
+
+  tools: {
+    end_call: {
+      description: 'Hangs up, after what you say now. Call it when the person says goodbye.',
+      input: z.object({}),
+      // It ends the call of the person who speaks, and nothing else.
+      approve: false,
+      enabled: (ctx) => ctx.origin === 'calls',
+      run(_, { self, metadata }) {
+        const id = z.object({ call: z.object({ id: z.string() }) }).safeParse(metadata).data
+          ?.call.id
+        return id !== undefined && self.hangUp(id)
+          ? 'The call ends after your words.'
+          : 'The call is over.'
+      },
+    },
+  },
+
+  async sessionDeleted({ sessionId }, { self }) {
+    await self.sessionDeleted(sessionId)
+  },
+
+  userData: {
+    async *export(did, { db, now }) {
+      const rows = await withCallsTables(db)
+        .selectFrom('calls_calls')
+        .selectAll()
+        .where('did', '=', did)
+        .orderBy('created_at')
+        .execute()
+      for (const row of rows) yield { kind: 'call', ...callView(numbers(row), now()) }
+    },
+    async erase(did, { db }) {
+      const gone = withCallsTables(db).deleteFrom('calls_calls').where('did', '=', did)
+      return { erased: { call: (await gone.returning('id').execute()).length } }
+    },
+  },
+
+  routes: {
+    'GET /calls': {
+      summary: 'What hears and speaks in calls, where the sound goes, and the calls of the caller.',
+      output: z.object({
+        hearing: z.object({ by: z.string(), where: place, name: z.string() }),
+        voice: z.object({
+          by: z.string(),
+          where: place,
+          name: z.string(),
+          voices: z.array(z.string()),
+        }),
+        video: z.boolean(),
+        iceServers: z.array(z.unknown()),
+        limits: z.object({
+          minutes: z.number(),
+          minutesPerDay: z.number(),
+          idleSeconds: z.number(),
+        }),
+        minutesLeft: z.number(),
+        transports: z.array(z.object({ name: z.string(), tested: z.boolean() })),
+        calls: z.array(view),
+      }),
+      async run(_, { self, user, now }) {
+        const { hearing, voice } = self.speech
+        const { CALLS_MINUTES, CALLS_MINUTES_PER_DAY, CALLS_IDLE_SECONDS } = self.env
+        const calls = await self.rows.underWay(user.did)
+        return {
+          hearing: { by: hearing.by, where: hearing.where, name: hearing.name },
+          voice: {
+            by: voice.by,
+            where: voice.where,
+            name: voice.name,
+            voices: [...(voice.port?.voices ?? [])],
+          },
+          video: false,
+          iceServers: [],
+          limits: {
+            minutes: CALLS_MINUTES,
+            minutesPerDay: CALLS_MINUTES_PER_DAY,
+            idleSeconds: CALLS_IDLE_SECONDS,
+          },
+          minutesLeft: Math.floor(await self.rows.minutesLeft(user.did)),
+          transports: [{ name: 'direct', tested: true }],
+          calls: calls.map((row) => callView(row, now())),
+        }
+      },
+    },
+    'POST /calls': {
+      summary: 'Answers the offer of a page: a call of a session of the caller.',
+      input: z.object({
+        sessionId: z.string().min(1).max(100),
+        callType: z.enum(['audio', 'video']),
+        sdp: z.string().min(1).max(longestOffer.characters),
+        agentVoice: word.optional(),
+        language: word.optional(),
+        consent: z.string().max(200).optional(),
+        replaces: z.string().max(100).optional(),
+      }),
+      limit: { max: 10, perMs: 60_000 },
+      answers: { 201: ['application/json'] },
+      async run(input, { self, user }) {
+        if (input.callType === 'video')
+          throw new RuntimeError('CALLS_VIDEO_OFF', 'Calls have no picture here.', { status: 403 })
+        return reply(201, await self.open(user.did, input))
+      },
+    },
+    'GET /calls/:callId': {
+      summary: 'A call of the caller.',
+      input: callId,
+      output: view,
+      run: async (input, { self, user, now }) =>
+        callView(await self.rows.own(user.did, input.callId), now()),
+    },
+    'PATCH /calls/:callId/update': {
+      summary:
+        'Tells that a call has begun or ended, as the page saw it. The times are those of the server.',
+      input: callId.extend({
+        callStatus: z.enum(['active', 'ended']),
+        callStartedAt: z.iso.datetime().optional(),
+        callEndedAt: z.iso.datetime().optional(),
+      }),
+      output: view,
+      async run(input, { self, user, now }) {
+        await self.rows.own(user.did, input.callId)
+        if (input.callStatus === 'ended') await self.end(input.callId, 'user')
+        return callView(await self.rows.own(user.did, input.callId), now())
+      },
+    },
+    'DELETE /calls/:callId': {
+      summary: 'Hangs up.',
+      input: callId,
+      output: view,
+      async run(input, { self, user, now }) {
+        await self.rows.own(user.did, input.callId)
+        await self.end(input.callId, 'user')
+        return callView(await self.rows.own(user.did, input.callId), now())
+      },
+    },
+  },
+})

@@ -1,0 +1,52 @@
+import type { Played } from './playing.ts'
+
+/** What a call needs of the place that it is answered from. */
+export interface Place {
+  /** The UDP ports that may be used. */
+  readonly ports: readonly [number, number]
+  /** The one address that is told, where the server stands behind another one. */
+  readonly address?: string
+  /** Loopback is offered, too. */
+  readonly isLocal: boolean
+}
+
+/** What the main thread tells the thread of sound. */
+export type ToMedia =
+  | {
+      readonly type: 'open'
+      readonly call: string
+      readonly sdp: string
+      readonly place: Place
+      readonly silenceMs: number
+    }
+  | { readonly type: 'send'; readonly call: string; readonly text: string }
+  | {
+      readonly type: 'play'
+      readonly call: string
+      readonly part: number
+      readonly pcm: Int16Array
+      readonly isLast: boolean
+    }
+  | { readonly type: 'hold' | 'go' | 'drop' | 'close'; readonly call: string }
+  | { readonly type: 'silence'; readonly call: string; readonly ms: number }
+
+/** What the thread of sound tells. */
+export type FromMedia = { readonly call: string } & (
+  | { readonly type: 'opened'; readonly sdp: string }
+  | { readonly type: 'failed'; readonly reason: string }
+  | { readonly type: 'connected' }
+  /** A frame of the data channel. */
+  | { readonly type: 'frame'; readonly text: string }
+  | { readonly type: 'begun' }
+  | { readonly type: 'sound'; readonly pcm: Int16Array }
+  | { readonly type: 'ended'; readonly voicedMs: number }
+  | ({ readonly type: 'over' } & Partial<Played>)
+  | { readonly type: 'sure' }
+  | ({ readonly type: 'played' } & Played)
+  /** Where the agent stood when what it said was dropped. */
+  | ({ readonly type: 'dropped' } & Partial<Played>)
+  /** Nothing has come for so long that the other end is gone. */
+  | { readonly type: 'lost' }
+  /** The other end does what no page does. */
+  | { readonly type: 'hostile'; readonly reason: string }
+)

@@ -1,0 +1,287 @@
+import {
+  createDecoder,
+  createEncoder,
+  type OpusDecoderHandle,
+  type OpusEncoderHandle,
+} from 'libopus-wasm'
+import {
+  MediaStreamTrack,
+  type RTCDataChannel,
+  RTCPeerConnection,
+  RTCRtpCodecParameters,
+  RtpHeader,
+  RtpPacket,
+} from 'werift'
+import type { FromMedia, Place, ToMedia } from './messages.ts'
+import { Ordering } from './ordering.ts'
+import { Playing, sentSamples } from './playing.ts'
+import { Utterances } from './utterances.ts'
+import { voiceDetector } from './voice-detector.ts'
+
+const payloadType = 111
+const frameMs = 20
+/** Nothing for so long: the other end is gone. */
+const lostMs = 5_000
+/** What a page sends at most: frames of the data channel in ten seconds and bytes in each; packets and bytes of media a second. */
+const most = { frames: 200, frameBytes: 16_384, packets: 400, bytes: 187_500, brokenMs: 2_000 }
+/** How long the answer waits for its own candidates. */
+const gatherMs = 3_000
+/** A timer that comes late sends at most so many frames at once. */
+const mostAtOnce = 10
+
+type Told = FromMedia extends infer One
+  ? One extends { call: string }
+    ? Omit<One, 'call'>
+    : never
+  : never
+
+/** What a peer is opened with. */
+export interface PeerOptions {
+  readonly sdp: string
+  readonly place: Place
+  readonly silenceMs: number
+  tell(what: Told, moved?: ArrayBuffer[]): void
+}
+
+/** The agent's end of one call: sound both ways and the data channel. */
+export class Peer {
+  readonly #connection: RTCPeerConnection
+  readonly #track = new MediaStreamTrack({ kind: 'audio' })
+  readonly #tell: PeerOptions['tell']
+  readonly #encoder: OpusEncoderHandle
+  readonly #decoder: OpusDecoderHandle
+  readonly #utterances: Utterances
+  readonly #ordering = new Ordering()
+  readonly #playing = new Playing()
+  readonly #free: () => void
+  #channel: RTCDataChannel | undefined
+  #ticking: NodeJS.Timeout | undefined
+  #source: number | undefined
+  #seenAt = performance.now()
+  #brokenSince: number | undefined
+  #window = { from: 0, packets: 0, bytes: 0 }
+  #frames = { from: 0, count: 0 }
+  #sent = { frames: 0, from: 0, number: 0, at: 0 }
+  #isClosed = false
+
+  /** Answers an offer. The answer is whole: no candidate follows it. */
+  static async open(options: PeerOptions): Promise<{ peer: Peer; sdp: string }> {
+    const [encoder, decoder, detector] = await Promise.all([
+      createEncoder({
+        sampleRate: 48_000,
+        channels: 1,
+        bitrate: 32_000,
+        fec: true,
+        complexity: 5,
+        packetLossPercent: 5,
+      }),
+      createDecoder({ sampleRate: 16_000, channels: 1 }),
+      voiceDetector(),
+    ])
+    const peer = new Peer(options, encoder, decoder, detector)
+    try {
+      return { peer, sdp: await peer.#answer(options) }
+    } catch (error) {
+      await peer.close()
+      throw error
+    }
+  }
+
+  private constructor(
+    { place, silenceMs, tell }: PeerOptions,
+    encoder: OpusEncoderHandle,
+    decoder: OpusDecoderHandle,
+    detector: Awaited<ReturnType<typeof voiceDetector>>,
+  ) {
+    this.#tell = tell
+    this.#encoder = encoder
+    this.#decoder = decoder
+    this.#free = () => {
+      encoder.free()
+      decoder.free()
+      detector.free()
+    }
+    this.#utterances = new Utterances(detector, silenceMs, {
+      begun: () => tell({ type: 'begun' }),
+      sound: (pcm) => tell({ type: 'sound', pcm }),
+      ended: (voicedMs) => tell({ type: 'ended', voicedMs }),
+      over: () => tell({ type: 'over', ...this.#playing.place }),
+      sure: () => tell({ type: 'sure' }),
+    })
+    this.#connection = new RTCPeerConnection({
+      codecs: { audio: [opus], video: [vp8] },
+      icePortRange: [...place.ports],
+      ...(place.isLocal && { iceAdditionalHostAddresses: ['127.0.0.1'] }),
+      iceServers: [],
+      iceUseIpv6: false,
+      bundlePolicy: 'max-bundle',
+    })
+    this.#connection.onDataChannel.subscribe((channel) => this.#opened(channel))
+    this.#connection.onTrack.subscribe((track) => {
+      track.onReceiveRtp.subscribe((packet) => this.#received(track.kind, packet))
+    })
+    this.#connection.connectionStateChange.subscribe((state) => {
+      if (state === 'connected') this.#begin()
+      if (state === 'failed' || state === 'closed') this.#lose()
+    })
+  }
+
+  async #answer({ sdp, place }: PeerOptions): Promise<string> {
+    const connection = this.#connection
+    await connection.setRemoteDescription({ type: 'offer', sdp })
+    const audio = connection.getTransceivers().find(({ kind }) => kind === 'audio')
+    if (!audio) throw new Error('The offer has no audio.')
+    audio.sender.replaceTrack(this.#track)
+    audio.setDirection('sendrecv')
+    await connection.setLocalDescription(await connection.createAnswer())
+    const until = performance.now() + gatherMs
+    while (connection.iceGatheringState !== 'complete' && performance.now() < until)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    const answer = connection.localDescription?.sdp
+    if (!answer?.includes('a=candidate:')) throw new Error('No port was free for the call.')
+    return place.address === undefined ? answer : onlyAt(answer, place.address)
+  }
+
+  do(message: Exclude<ToMedia, { type: 'open' }>): void {
+    const playing = this.#playing
+    if (message.type === 'send') this.#send(message.text)
+    else if (message.type === 'play') playing.add(message.part, message.pcm, message.isLast)
+    else if (message.type === 'hold') playing.isHeld = true
+    else if (message.type === 'go') playing.goOn()
+    else if (message.type === 'silence') this.#utterances.silenceMs = message.ms
+    else if (message.type === 'drop') {
+      this.#tell({ type: 'dropped', ...playing.place })
+      playing.drop()
+    } else void this.close()
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    clearInterval(this.#ticking)
+    await this.#connection.close().catch(() => undefined)
+    this.#free()
+  }
+
+  #send(text: string): void {
+    if (this.#channel?.readyState === 'open') this.#channel.send(text)
+  }
+
+  #opened(channel: RTCDataChannel): void {
+    if (channel.label !== 'call' || this.#channel) return this.#fail('a second data channel')
+    this.#channel = channel
+    channel.onMessage.subscribe((data) => {
+      const at = performance.now()
+      this.#seenAt = at
+      if (at - this.#frames.from > 10_000) this.#frames = { from: at, count: 0 }
+      if (++this.#frames.count > most.frames) return this.#fail('too many frames')
+      if (typeof data !== 'string' || Buffer.byteLength(data) > most.frameBytes) return
+      this.#tell({ type: 'frame', text: data })
+    })
+    channel.stateChange.subscribe((state) => {
+      if (state === 'closed') this.#lose()
+    })
+  }
+
+  #received(kind: string, packet: RtpPacket): void {
+    if (this.#isClosed) return
+    const at = performance.now()
+    this.#seenAt = at
+    if (at - this.#window.from > 1_000) this.#window = { from: at, packets: 0, bytes: 0 }
+    this.#window.packets++
+    this.#window.bytes += packet.payload.length
+    if (this.#window.packets > most.packets || this.#window.bytes > most.bytes)
+      return this.#fail('too much at once')
+    if (kind !== 'audio') return
+    const { ssrc, sequenceNumber } = packet.header
+    this.#source ??= ssrc
+    if (this.#source !== ssrc) return this.#fail('another source of sound')
+    for (const bytes of this.#ordering.push({ number: sequenceNumber, bytes: packet.payload }))
+      this.#hear(bytes, at)
+  }
+
+  #hear(bytes: Uint8Array | undefined, at: number): void {
+    if (bytes?.length === 0) return
+    try {
+      this.#utterances.isSpoken = this.#playing.isSpeaking
+      this.#utterances.push(
+        bytes ? this.#decoder.decode(bytes) : this.#decoder.decodePacketLoss(320),
+      )
+      this.#brokenSince = undefined
+    } catch {
+      this.#brokenSince ??= at
+      if (at - this.#brokenSince > most.brokenMs) this.#fail('sound that is no Opus')
+    }
+  }
+
+  #begin(): void {
+    if (this.#ticking || this.#isClosed) return
+    this.#tell({ type: 'connected' })
+    this.#seenAt = performance.now()
+    this.#sent = { frames: 0, from: performance.now(), number: randomNumber(), at: randomNumber() }
+    this.#ticking = setInterval(() => this.#tick(), frameMs / 2)
+  }
+
+  /** Sends what is due by the clock, so that a late timer makes up for it. */
+  #tick(): void {
+    const at = performance.now()
+    if (at - this.#seenAt > lostMs) return this.#lose()
+    const due = Math.floor((at - this.#sent.from) / frameMs)
+    if (due - this.#sent.frames > mostAtOnce) this.#sent.frames = due - mostAtOnce
+    for (; this.#sent.frames < due; this.#sent.frames++) this.#sendFrame()
+  }
+
+  #sendFrame(): void {
+    const { pcm, ended } = this.#playing.next()
+    const payload = this.#encoder.encode(pcm ?? silence)
+    const header = new RtpHeader({
+      payloadType,
+      sequenceNumber: (this.#sent.number = (this.#sent.number + 1) % 65_536),
+      timestamp: (this.#sent.at = (this.#sent.at + sentSamples) % 2 ** 32),
+    })
+    this.#track.writeRtp(new RtpPacket(header, Buffer.from(payload)))
+    if (ended) this.#tell({ type: 'played', ...ended })
+  }
+
+  #lose(): void {
+    if (this.#isClosed) return
+    this.#tell({ type: 'lost' })
+    void this.close()
+  }
+
+  #fail(reason: string): void {
+    if (this.#isClosed) return
+    this.#tell({ type: 'hostile', reason })
+    void this.close()
+  }
+}
+
+const silence = new Int16Array(sentSamples)
+const randomNumber = () => Math.floor(Math.random() * 65_536)
+
+const opus = new RTCRtpCodecParameters({
+  mimeType: 'audio/opus',
+  clockRate: 48_000,
+  channels: 2,
+  payloadType,
+  parameters: 'minptime=10;useinbandfec=1;stereo=0',
+})
+const vp8 = new RTCRtpCodecParameters({
+  mimeType: 'video/VP8',
+  clockRate: 90_000,
+  rtcpFeedback: [{ type: 'nack', parameter: 'pli' }],
+})
+
+/** The answer with one address in it: that behind which the server stands, by the same ports. */
+function onlyAt(sdp: string, address: string): string {
+  const seen = new Set<string>()
+  const lines = sdp.split(/\r?\n/).flatMap((line) => {
+    const [name, component, transport, priority, , port, ...rest] = line.split(' ')
+    if (!line.startsWith('a=candidate:'))
+      return [line.startsWith('c=IN ') ? `c=IN IP4 ${address}` : line]
+    if (seen.has(port ?? '')) return []
+    seen.add(port ?? '')
+    return [[name, component, transport, priority, address, port, ...rest].join(' ')]
+  })
+  return lines.join('\r\n')
+}

@@ -1,0 +1,104 @@
+/** How many samples are sent at once: 20 ms at 48 kHz. */
+export const sentSamples = 960
+
+/** A part of what the agent says, as sound that is kept until it was sent. */
+interface Part {
+  readonly id: number
+  pieces: Int16Array[]
+  samples: number
+  sent: number
+  isWhole: boolean
+}
+
+/** What became of a part. */
+export interface Played {
+  readonly part: number
+  /** The samples that were sent. */
+  readonly sent: number
+  readonly samples: number
+  readonly isEnd: boolean
+}
+
+/** How much sound may wait: three minutes. */
+const mostSamples = 48_000 * 180
+
+/** What the agent says, frame by frame. It can be held, go on from the beginning of a part, and be dropped. */
+export class Playing {
+  #parts: Part[] = []
+  isHeld = false
+
+  /** Whether something is there to be heard. */
+  get isSpeaking(): boolean {
+    return !this.isHeld && this.#parts.some(({ sent, samples }) => sent < samples)
+  }
+
+  /** More sound of a part; the last piece says that the part is whole. */
+  add(id: number, pcm: Int16Array, isLast: boolean): void {
+    let part = this.#parts.find((one) => one.id === id)
+    if (!part) this.#parts.push((part = { id, pieces: [], samples: 0, sent: 0, isWhole: false }))
+    const waiting = this.#parts.reduce((sum, { samples, sent }) => sum + samples - sent, 0)
+    if (pcm.length > 0 && waiting < mostSamples) {
+      part.pieces.push(pcm)
+      part.samples += pcm.length
+    }
+    part.isWhole ||= isLast
+  }
+
+  /** The next 20 ms, or undefined for silence; and the part that came to its end with them. */
+  next(): { readonly pcm?: Int16Array; readonly ended?: Played } {
+    const [part] = this.#parts
+    if (!part || this.isHeld) return {}
+    const left = part.samples - part.sent
+    if (left === 0 && !part.isWhole) return {}
+    if (left < sentSamples && !part.isWhole) return {}
+    const pcm = left === 0 ? undefined : this.#read(part, Math.min(left, sentSamples))
+    if (part.sent < part.samples || !part.isWhole) return { ...(pcm && { pcm }) }
+    this.#parts.shift()
+    return { ...(pcm && { pcm }), ended: played(part, true) }
+  }
+
+  /** Where the agent stands: the part that is being said. */
+  get place(): Played | undefined {
+    const [part] = this.#parts
+    return part && played(part, false)
+  }
+
+  /** Goes on from the beginning of the part that was held. */
+  goOn(): void {
+    this.isHeld = false
+    const [part] = this.#parts
+    if (part) part.sent = 0
+  }
+
+  /** Forgets what was not sent yet. */
+  drop(): void {
+    this.#parts = []
+    this.isHeld = false
+  }
+
+  #read(part: Part, count: number): Int16Array {
+    const frame = new Int16Array(sentSamples) // the last frame of a part ends in silence
+    let skipped = part.sent
+    let filled = 0
+    for (const piece of part.pieces) {
+      if (skipped >= piece.length) {
+        skipped -= piece.length
+        continue
+      }
+      const taken = piece.subarray(skipped, skipped + count - filled)
+      frame.set(taken, filled)
+      filled += taken.length
+      skipped = 0
+      if (filled === count) break
+    }
+    part.sent += count
+    return frame
+  }
+}
+
+const played = ({ id, sent, samples }: Part, isEnd: boolean): Played => ({
+  part: id,
+  sent,
+  samples,
+  isEnd,
+})

@@ -1,0 +1,224 @@
+import { type Database, type Log, RuntimeError } from '#core'
+import { type CallsDatabase, type CallsTable, type EndedBy, withCallsTables } from './tables.ts'
+import type { Heard } from './talking/speaker.ts'
+
+/** How long a process says that it lives, and how long an offer waits for its page. */
+export const times = { leaseMs: 6_000, pendingMs: 20_000 }
+/** How many calls are listed. */
+const mostListed = 20
+/** How long the row of a call that is over is kept. */
+const keptDays = 90
+export const dayMs = 86_400_000
+
+/** A call that begins. */
+export interface NewCall {
+  readonly id: string
+  readonly did: string
+  readonly sessionId: string
+}
+
+/** What has happened in a call so far. */
+export interface Course {
+  readonly heard: Heard | undefined
+  readonly utterances: number
+  readonly interruptions: number
+}
+
+/** What the rows of calls need. */
+export interface RowsOptions {
+  readonly db: Database
+  readonly log: Log
+  readonly owner: string
+  readonly minutesPerDay: number
+  now(): Date
+}
+
+/** The rows of calls: of this process and of all others. */
+export class CallRows {
+  readonly db: CallsDatabase
+  readonly #log: Log
+  readonly #owner: string
+  readonly #minutesPerDay: number
+  readonly #now: () => number
+
+  constructor({ db, log, owner, minutesPerDay, now }: RowsOptions) {
+    this.db = withCallsTables(db)
+    this.#log = log
+    this.#owner = owner
+    this.#minutesPerDay = minutesPerDay
+    this.#now = () => now().getTime()
+  }
+
+  /** A call of the user, or `NOT_FOUND`. */
+  async own(did: string, id: string): Promise<CallsTable> {
+    const row = await this.db
+      .selectFrom('calls_calls')
+      .selectAll()
+      .where('id', '=', id)
+      .where('did', '=', did)
+      .executeTakeFirst()
+    if (row) return numbers(row)
+    throw new RuntimeError('NOT_FOUND', 'There is no such call of yours.')
+  }
+
+  /** The calls of a user that are under way. */
+  async underWay(did: string): Promise<CallsTable[]> {
+    const rows = await this.db
+      .selectFrom('calls_calls')
+      .selectAll()
+      .where('did', '=', did)
+      .where('state', '!=', 'ended')
+      .where('lease_until', '>', this.#now())
+      .orderBy('created_at', 'desc')
+      .limit(mostListed)
+      .execute()
+    return rows.map(numbers)
+  }
+
+  /** The minutes that a user may still call today. */
+  async minutesLeft(did: string): Promise<number> {
+    const at = this.#now()
+    const today = at - (at % dayMs)
+    const rows = await this.db
+      .selectFrom('calls_calls')
+      .select(['started_at', 'ended_at', 'lease_until'])
+      .where('did', '=', did)
+      .where('created_at', '>=', today)
+      .where('started_at', 'is not', null)
+      .execute()
+    const ms = rows.map(({ started_at, ended_at, lease_until }) =>
+      Math.max(0, Number(ended_at ?? Math.min(at, Number(lease_until))) - Number(started_at)),
+    )
+    const spent = ms.reduce((sum, one) => sum + one, 0) / 60_000
+    return Math.max(0, this.#minutesPerDay - spent)
+  }
+
+  /** A call that waits for its page, with what it takes over from the one that it replaces. */
+  async insert(
+    { id, did, sessionId }: NewCall,
+    before: CallsTable | undefined,
+  ): Promise<CallsTable> {
+    const at = this.#now()
+    const row: CallsTable = {
+      ...{ id, did, session_id: sessionId },
+      type: 'audio',
+      state: 'pending',
+      owner: this.#owner,
+      lease_until: at + times.pendingMs + times.leaseMs,
+      created_at: at,
+      started_at: null,
+      ended_at: null,
+      ended_by: null,
+      seconds_before: before ? before.seconds_before + secondsOf(before, at) : 0,
+      utterances: 0,
+      interruptions: 0,
+      spoken_run: before?.spoken_run ?? null,
+      spoken_chars: before?.spoken_chars ?? 0,
+    }
+    await this.db.insertInto('calls_calls').values(row).execute()
+    return row
+  }
+
+  /** The page is there. */
+  async begin(id: string): Promise<void> {
+    await this.db
+      .updateTable('calls_calls')
+      .set({ state: 'active', started_at: this.#now() })
+      .where('id', '=', id)
+      .where('state', '=', 'pending')
+      .execute()
+  }
+
+  /** The call is over. The first word on why counts. */
+  async close(id: string, by: EndedBy): Promise<void> {
+    await this.db
+      .updateTable('calls_calls')
+      .set({ state: 'ended', ended_by: by, ended_at: this.#now() })
+      .where('id', '=', id)
+      .where('state', '!=', 'ended')
+      .execute()
+      .catch((error: unknown) =>
+        this.#log.warn({ err: error }, 'The end of a call could not be kept'),
+      )
+  }
+
+  /** How far a call was heard, and what happened in it. */
+  async keep(id: string, { heard, utterances, interruptions }: Course): Promise<void> {
+    await this.db
+      .updateTable('calls_calls')
+      .set({
+        ...{ utterances, interruptions },
+        ...(heard && { spoken_run: heard.runId, spoken_chars: heard.chars }),
+      })
+      .where('id', '=', id)
+      .execute()
+  }
+
+  /** Says that this process carries these calls, and answers which of them were ended elsewhere. */
+  async beat(ids: readonly string[]): Promise<Pick<CallsTable, 'id' | 'ended_by'>[]> {
+    await this.db
+      .updateTable('calls_calls')
+      .set({ lease_until: this.#now() + times.leaseMs })
+      .where('id', 'in', ids)
+      .where('state', '=', 'active')
+      .execute()
+    return this.db
+      .selectFrom('calls_calls')
+      .select(['id', 'ended_by'])
+      .where('id', 'in', ids)
+      .where('state', '=', 'ended')
+      .execute()
+  }
+
+  /** The calls of a session that are under way. */
+  async ofSession(sessionId: string): Promise<Pick<CallsTable, 'id'>[]> {
+    return this.db
+      .selectFrom('calls_calls')
+      .select('id')
+      .where('session_id', '=', sessionId)
+      .where('state', '!=', 'ended')
+      .limit(mostListed)
+      .execute()
+  }
+
+  /** Ends what a process left that is gone. Any replica may. */
+  async sweep(): Promise<void> {
+    const at = this.#now()
+    await this.db
+      .updateTable('calls_calls')
+      .set((eb) => ({ state: 'ended', ended_by: 'lost', ended_at: eb.ref('lease_until') }))
+      .where('state', '!=', 'ended')
+      .where('lease_until', '<', at)
+      .execute()
+    await this.db
+      .deleteFrom('calls_calls')
+      .where('created_at', '<', at - keptDays * dayMs)
+      .where('state', '=', 'ended')
+      .execute()
+  }
+}
+
+/** How long a call lasted, or has lasted. */
+export const secondsOf = ({ started_at, ended_at }: CallsTable, now: number): number =>
+  started_at === null ? 0 : Math.round((Math.min(ended_at ?? now, now) - started_at) / 1_000)
+
+/** A row whose numbers are numbers: PostgreSQL hands out large ones as text. */
+export const numbers = (row: CallsTable): CallsTable => ({
+  ...row,
+  lease_until: Number(row.lease_until),
+  created_at: Number(row.created_at),
+  started_at: row.started_at === null ? null : Number(row.started_at),
+  ended_at: row.ended_at === null ? null : Number(row.ended_at),
+})
+
+/** A call, as its user sees it. */
+export const callView = (row: CallsTable, now: Date) => ({
+  callId: row.id,
+  sessionId: row.session_id,
+  callType: row.type,
+  callStatus: row.state,
+  callStartedAt: new Date(row.started_at ?? row.created_at).toISOString(),
+  ...(row.ended_at !== null && { callEndedAt: new Date(row.ended_at).toISOString() }),
+  seconds: secondsOf(row, now.getTime()),
+  ...(row.ended_by && { endedBy: row.ended_by }),
+})

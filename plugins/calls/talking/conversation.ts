@@ -1,0 +1,380 @@
+import { type FollowedEvent, RuntimeError } from '#core'
+import type { FromMedia } from '../media/messages.ts'
+import type { OpenUtterance } from '../speech/port.ts'
+import type { EndedBy } from '../tables.ts'
+import { type PageFrame, readFrame } from './frames.ts'
+import { Line } from './line.ts'
+import { type Phrases, phrasesIn, wordsOf } from './phrases.ts'
+import type { ConversationOptions } from './options.ts'
+import { Quiet } from './quiet.ts'
+import { Runs, type Told } from './runs.ts'
+import type { Piece } from './sentences.ts'
+import { type Heard, Speaker } from './speaker.ts'
+import { spokenText } from './spoken-text.ts'
+
+/** A cough is over after so long; a tool that is slower is excused; silence is longer after a word that goes on. */
+const waits = {
+  falseAlarmMs: 1_200,
+  momentMs: 2_000,
+  moreMs: 600,
+  longestWords: 8_000,
+}
+
+/** One call, as a conversation: what is heard becomes a turn of the session, and what the session says is said. */
+export class Conversation {
+  readonly #options: ConversationOptions
+  readonly #phrases: Phrases
+  readonly #line: Line
+  readonly #speaker: Speaker
+  readonly #following = new AbortController()
+  readonly #runs = new Runs()
+  #utterance: OpenUtterance | undefined
+  #utteranceNumber = 0
+  #alarm: NodeJS.Timeout | undefined
+  #waiting: { readonly runId: string } | undefined
+  #isGreeted = false
+  readonly #quiet: Quiet
+  #endsAfterwards: EndedBy | undefined
+  #isEnded = false
+  #cutting: Promise<unknown> = Promise.resolve()
+  #dropped: ((message: Extract<FromMedia, { type: 'dropped' }>) => void) | undefined
+  utterances = 0
+  interruptions = 0
+  /** How far the reply was heard that is being said. */
+  heard: Heard | undefined
+
+  constructor(options: ConversationOptions) {
+    const { call, voice, voiceName, log, tell } = options
+    this.#options = options
+    this.#phrases = phrasesIn(call.language)
+    this.heard = options.heardBefore
+    this.#line = new Line((text) => tell({ type: 'send', text }))
+    this.#quiet = new Quiet(options.idleMs, {
+      isBusy: () => this.#speaker.isBusy || !this.#runs.areOver || this.#waiting !== undefined,
+      ask: () => this.announce(this.#phrases.stillThere),
+      giveUp: () => {
+        this.announce(this.#phrases.goodbye)
+        this.endAfterwards('idle')
+      },
+    })
+    this.#speaker = new Speaker({
+      ...{ voice, log, isByPage: voiceName === 'browser' },
+      words: {
+        ...(call.voice && { voice: call.voice }),
+        ...(call.language && { language: call.language }),
+      },
+      play: tell,
+      tell: (type) => this.#tellSound(type),
+      sayByPage: (id, text) => this.#line.send({ type: 'say', id, text }),
+      onHeard: ({ runId, to }) => {
+        if (runId !== undefined) this.heard = { runId, chars: to }
+      },
+      onSilent: () => this.#silent(),
+      onFailed: (error) => {
+        log.warn({ err: error }, 'A voice failed')
+        this.#line.notice('VOICE_FAILED', 'The voice is not there just now; please read along.')
+      },
+    })
+  }
+
+  /** Follows the session until the call ends. */
+  async follow(): Promise<void> {
+    const { turns, call } = this.#options
+    const { signal } = this.#following
+    const user = { did: call.did }
+    try {
+      for await (const told of turns.follow({ user, session: call.sessionId, signal }))
+        this.#hear(told)
+      this.end('session')
+    } catch (error) {
+      if (signal.aborted) return
+      if (!(error instanceof RuntimeError && error.code === 'NOT_FOUND'))
+        this.#options.log.warn({ err: error }, 'The session of a call cannot be followed')
+      this.end('session')
+    }
+  }
+
+  /** What the thread of sound tells. */
+  take(message: FromMedia): void {
+    if (this.#isEnded) return
+    if (message.type === 'frame') this.#frame(readFrame(message.text))
+    else if (message.type === 'begun') this.#utteranceBegins()
+    else if (message.type === 'sound') this.#utterance?.push(message.pcm)
+    else if (message.type === 'ended') void this.#utteranceEnds(message.voicedMs)
+    else if (message.type === 'over') this.#hold()
+    else if (message.type === 'sure') this.#interrupt()
+    else if (message.type === 'played') this.#speaker.played(message)
+    else if (message.type === 'dropped') this.#dropped?.(message)
+    else if (message.type === 'lost') this.end('lost')
+    else if (message.type === 'hostile') {
+      this.#options.log.warn({ reason: message.reason }, 'A call was ended by what its page sent')
+      this.end('server')
+    }
+  }
+
+  /** Ends the call once what is being said was heard. */
+  endAfterwards(by: EndedBy): void {
+    this.#endsAfterwards = by
+    if (!this.#speaker.isBusy && this.#runs.areOver) this.end(by)
+  }
+
+  /** Says something of the agent's own. */
+  announce(text: string): void {
+    this.#line.caption(`own-${++this.#utteranceNumber}`, 'agent', text)
+    this.#speaker.say({ runId: undefined, from: 0, to: 0, text })
+    this.#line.show('speaking')
+  }
+
+  /** A fact that the page shows, and the sentence that is said of it. */
+  minuteLeft(): void {
+    this.announce(this.#phrases.minuteLeft)
+  }
+
+  end(by: EndedBy): void {
+    if (this.#isEnded) return
+    this.#line.end(by)
+    this.#isEnded = true
+    this.#quiet.close()
+    clearTimeout(this.#alarm)
+    this.#runs.close()
+    this.#following.abort()
+    this.#options.onEnd(by)
+  }
+
+  #frame(frame: PageFrame | undefined): void {
+    if (!frame) return
+    const { call, voiceName, hearingName } = this.#options
+    if (frame.type === 'hello' && !this.#isGreeted) {
+      this.#isGreeted = true
+      this.#line.send({ type: 'ready', callId: call.id, voice: voiceName, hearing: hearingName })
+      this.#line.show('listening')
+    } else if (frame.type === 'say') this.#words(frame.text, `say:${frame.id}`)
+    else if (frame.type === 'partial') this.#partial(frame.text)
+    else if (frame.type === 'stop') this.#interrupt()
+    else if (frame.type === 'spoken') this.#speaker.spoken(frame.id, frame.chars)
+    else if (frame.type === 'bye') this.end('user')
+  }
+
+  #utteranceBegins(): void {
+    this.#quiet.broken()
+    const { hearing, call } = this.#options
+    if (!hearing) return
+    this.#utterance = hearing.open({
+      ...(call.language && { language: call.language }),
+      partial: (text) => this.#partial(text),
+      signal: this.#following.signal,
+    })
+  }
+
+  async #utteranceEnds(voicedMs: number): Promise<void> {
+    const open = this.#utterance
+    this.#utterance = undefined
+    if (!open || voicedMs === 0) return
+    const number = ++this.#utteranceNumber
+    try {
+      const { text } = await open.end()
+      this.#words(text, `heard:${number}`)
+    } catch (error) {
+      if (this.#isEnded) return
+      this.#options.log.warn({ err: error }, 'Speech could not be understood')
+      this.#line.notice('HEARING_FAILED', this.#phrases.cannotHear)
+      this.announce(this.#phrases.cannotHear)
+    }
+  }
+
+  #partial(text: string): void {
+    const words = wordsOf(text)
+    if (words === '') return
+    this.#quiet.broken()
+    this.#line.caption('partial', 'you', text, false)
+    const last = words.split(' ').at(-1) ?? ''
+    const goesOn = this.#phrases.goesOn.has(last) || text.trimEnd().endsWith(',')
+    const { silenceMs, tell } = this.#options
+    tell({ type: 'silence', ms: silenceMs + (goesOn ? waits.moreMs : 0) })
+    if (!this.#phrases.nods.has(words)) this.#interrupt()
+  }
+
+  /** What the person said, or typed: a turn of the session, unless it was a nod, or only to stop. */
+  #words(said: string, name: string): void {
+    const text = said.slice(0, waits.longestWords).trim()
+    const words = wordsOf(text)
+    if (words === '') return
+    this.#quiet.broken(true)
+    const wasSpeaking = this.#speaker.isBusy
+    if (wasSpeaking && this.#phrases.nods.has(words)) return this.#release()
+    this.utterances++
+    this.#line.caption(name, 'you', text)
+    if (this.#waiting && this.#phrases.refusals.has(words)) return this.#reject(this.#waiting)
+    this.#interrupt()
+    if (wasSpeaking && this.#phrases.stops.has(words)) return
+    if (this.#waiting) this.announce(this.#phrases.decideFirst)
+    void this.#start(text, name)
+  }
+
+  async #start(text: string, name: string): Promise<void> {
+    const { turns, call, hearingName } = this.#options
+    this.#line.show('thinking')
+    await this.#cutting // the reply that was interrupted ends before the next one begins
+    try {
+      const turn = turns.start({
+        user: { did: call.did },
+        delegation: 'stored',
+        session: call.sessionId,
+        message: text,
+        metadata: {
+          call: {
+            id: call.id,
+            type: call.type,
+            by: hearingName,
+            ...(call.language && { language: call.language }),
+          },
+        },
+        approvals: 'events',
+        requestId: `${call.id}:${name}`.slice(0, 200),
+      })
+      turn.ended.catch(() => undefined) // its events are followed
+      await turn.begun
+    } catch (error) {
+      const { code, message } =
+        error instanceof RuntimeError ? error : { code: 'INTERNAL', message: 'That did not work.' }
+      this.#line.notice(code, message)
+      this.announce(message)
+    }
+  }
+
+  #reject({ runId }: { readonly runId: string }): void {
+    const { turns, call, log } = this.#options
+    const turn = turns.resume({ user: { did: call.did }, runId, decision: 'reject' })
+    turn.ended.catch(() => undefined)
+    turn.begun.catch((error: unknown) =>
+      log.info({ err: error }, 'A refusal in a call came too late'),
+    )
+    this.announce(this.#phrases.rejected)
+  }
+
+  #hear(told: FollowedEvent): void {
+    const run = this.#runs.of(told.runId)
+    if (told.event === 'run') {
+      if (told.data.partialLength !== undefined) run.sentences.backTo(told.data.partialLength)
+      run.isOver = false
+      if (this.#waiting?.runId === run.id) this.#waiting = undefined
+      if (!this.#speaker.isBusy) this.#line.show('thinking')
+    } else if (told.event === 'message') this.#say(run, run.sentences.push(told.data.content))
+    else if (told.event === 'tool_call') {
+      this.#line.send({ type: 'tool', name: told.data.toolName, status: told.data.status })
+      clearTimeout(run.moment)
+      if (told.data.status === 'isRunning')
+        run.moment = setTimeout(() => {
+          if (!this.#speaker.isBusy && !run.isCut) this.announce(this.#phrases.moment)
+        }, waits.momentMs)
+    } else if (told.event === 'interrupt') this.#ask(run, told.data)
+    else if (told.event === 'error' && !run.isCut) {
+      this.#line.notice(told.data.code, told.data.error)
+      this.announce(told.data.error)
+    } else if (told.event === 'done') this.#over(run)
+  }
+
+  #ask(run: Told, data: Extract<FollowedEvent, { event: 'interrupt' }>['data']): void {
+    const { toolName, args, toolCallId } = data
+    this.#waiting = { runId: run.id }
+    this.#line.send({ type: 'approval', runId: run.id, toolName, args, toolCallId })
+    this.announce(this.#phrases.decide(toolName))
+  }
+
+  #over(run: Told): void {
+    clearTimeout(run.moment)
+    run.isOver = true
+    if (!run.isCut) this.#say(run, run.sentences.end())
+    if (!this.#speaker.isBusy) this.#silent()
+    this.#runs.tidy()
+  }
+
+  #say(run: Told, pieces: readonly Piece[]): void {
+    if (run.isCut) return
+    const { heardBefore } = this.#options
+    for (const { text, from, to } of pieces) {
+      const spoken = spokenText(text, run.isCode)
+      run.isCode = spoken.isCode
+      if (heardBefore?.runId === run.id && to <= heardBefore.chars) continue
+      this.#line.caption(`${run.id}:${from}`, 'agent', text)
+      this.#speaker.say({ runId: run.id, from, to, text: spoken.text })
+      this.#line.show('speaking')
+    }
+  }
+
+  #hold(): void {
+    if (!this.#speaker.isBusy) return
+    this.#speaker.hold()
+    this.#line.send({ type: 'hold' })
+    this.#line.show('held')
+    clearTimeout(this.#alarm)
+    this.#alarm = setTimeout(() => this.#release(), waits.falseAlarmMs)
+  }
+
+  /** It was a cough, or a nod: on from the beginning of the sentence. */
+  #release(): void {
+    clearTimeout(this.#alarm)
+    if (!this.#speaker.isHeld) return
+    this.#speaker.goOn()
+    this.#line.send({ type: 'go' })
+    this.#line.show('speaking')
+  }
+
+  /** The person has the word: what is said ends, and what was not heard is no part of the conversation. */
+  #interrupt(): void {
+    clearTimeout(this.#alarm)
+    const open = this.#runs.interrupted(this.#speaker.runs, this.#waiting?.runId)
+    if (!this.#speaker.isBusy && open.length === 0) return
+    this.interruptions++
+    for (const run of open) {
+      run.isCut = true
+      clearTimeout(run.moment)
+    }
+    this.#line.send({ type: 'hold' })
+    this.#cutting = this.#cut(open)
+    this.#line.show('listening')
+  }
+
+  async #cut(runs: readonly Told[]): Promise<void> {
+    const { turns, call, log } = this.#options
+    const place = await new Promise<Extract<FromMedia, { type: 'dropped' }> | undefined>(
+      (resolve) => {
+        const late = setTimeout(resolve, 200, undefined)
+        this.#dropped = (message) => {
+          clearTimeout(late)
+          resolve(message)
+        }
+        this.#speaker.quiet()
+        this.#tellSound('drop')
+      },
+    )
+    this.#dropped = undefined
+    const said = this.#speaker.drop(place) ?? this.heard
+    if (said) this.heard = said
+    for (const { id } of runs) {
+      const chars = said?.runId === id ? said.chars : 0
+      try {
+        await turns.cut({
+          user: { did: call.did },
+          session: call.sessionId,
+          runId: id,
+          chars,
+          finishWrites: true,
+        })
+      } catch (error) {
+        log.warn({ err: error }, 'A reply that was interrupted could not be cut')
+      }
+    }
+  }
+
+  #silent(): void {
+    if (this.#endsAfterwards && this.#runs.areOver) return this.end(this.#endsAfterwards)
+    if (this.#waiting) this.#line.show('waiting')
+    else this.#line.show(this.#runs.areOver ? 'listening' : 'thinking')
+    this.#quiet.broken()
+  }
+
+  #tellSound(type: 'hold' | 'go' | 'drop'): void {
+    this.#options.tell({ type })
+  }
+}

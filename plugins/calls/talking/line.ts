@@ -1,0 +1,40 @@
+import type { AgentFrame, CallState } from './frames.ts'
+
+/** How long a text is that is shown. */
+const longest = { caption: 8_000, notice: 1_000 }
+
+/** What the agent tells the page by the data channel. */
+export class Line {
+  readonly #tell: (text: string) => void
+  #state: CallState | undefined
+  #isOver = false
+
+  constructor(tell: (text: string) => void) {
+    this.#tell = tell
+  }
+
+  send(frame: AgentFrame): void {
+    if (!this.#isOver) this.#tell(JSON.stringify(frame))
+  }
+
+  notice(code: string, text: string): void {
+    this.send({ type: 'notice', code, text: text.slice(0, longest.notice) })
+  }
+
+  caption(id: string, who: 'you' | 'agent', text: string, isFinal = true): void {
+    this.send({ type: 'caption', id, who, text: text.slice(0, longest.caption), isFinal })
+  }
+
+  /** How the call stands, where that is another way than before. */
+  show(state: CallState): void {
+    if (this.#state === state) return
+    this.#state = state
+    this.send({ type: 'state', state })
+  }
+
+  /** The last frame; nothing follows it. */
+  end(by: string): void {
+    this.send({ type: 'ended', by })
+    this.#isOver = true
+  }
+}

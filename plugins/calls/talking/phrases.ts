@@ -1,0 +1,76 @@
+/** What the agent says by itself, without a model. */
+export interface Phrases {
+  readonly moment: string
+  readonly stillThere: string
+  readonly goodbye: string
+  readonly minuteLeft: string
+  readonly cannotHear: string
+  readonly decide: (tool: string) => string
+  readonly decideFirst: string
+  readonly rejected: string
+  /** Words that are no interruption: a listener says them. */
+  readonly nods: ReadonlySet<string>
+  /** Words that stop the agent and ask nothing. */
+  readonly stops: ReadonlySet<string>
+  /** Words that refuse what is asked. */
+  readonly refusals: ReadonlySet<string>
+  /** Words after which somebody goes on speaking. */
+  readonly goesOn: ReadonlySet<string>
+}
+
+const set = (words: string) => new Set(words.split(','))
+
+const english: Phrases = {
+  moment: 'One moment.',
+  stillThere: 'Are you still there?',
+  goodbye: 'I hang up now. Goodbye.',
+  minuteLeft: 'One minute is left of this call.',
+  cannotHear: 'I can hear you but cannot understand speech right now; please type.',
+  decide: (tool) => `I would like to use ${tool}. Please decide on the page.`,
+  decideFirst: 'Please decide on the page first.',
+  rejected: 'All right, I leave it.',
+  nods: set('yes,yeah,ok,okay,mhm,uh-huh,uh huh,right,sure,i see,hm,hmm,good'),
+  stops: set('stop,be quiet,quiet,wait,hold on,enough'),
+  refusals: set("no,no thanks,no thank you,do not,don’t,don't"),
+  goesOn: set('and,or,but,so,um,uh,because,then'),
+}
+const french: Phrases = {
+  moment: 'Un instant.',
+  stillThere: 'Êtes-vous toujours là ?',
+  goodbye: 'Je raccroche. Au revoir.',
+  minuteLeft: 'Il reste une minute à cet appel.',
+  cannotHear:
+    'Je vous entends mais ne comprends pas la parole en ce moment ; écrivez, s’il vous plaît.',
+  decide: (tool) => `Je voudrais utiliser ${tool}. Décidez sur la page, s’il vous plaît.`,
+  decideFirst: 'Décidez d’abord sur la page, s’il vous plaît.',
+  rejected: 'Bien, je ne le fais pas.',
+  nods: set("oui,ouais,ok,d’accord,d'accord,mhm,hm,bien,voilà,je vois"),
+  stops: set('stop,arrête,arrêtez,attendez,attends,silence'),
+  refusals: set('non,non merci'),
+  goesOn: set('et,ou,mais,donc,euh,parce que,puis'),
+}
+const swahili: Phrases = {
+  moment: 'Subiri kidogo.',
+  stillThere: 'Bado uko hapo?',
+  goodbye: 'Nakata simu sasa. Kwaheri.',
+  minuteLeft: 'Dakika moja imebaki katika simu hii.',
+  cannotHear: 'Ninakusikia lakini sielewi maneno kwa sasa; tafadhali andika.',
+  decide: (tool) => `Ningependa kutumia ${tool}. Tafadhali amua kwenye ukurasa.`,
+  decideFirst: 'Tafadhali amua kwanza kwenye ukurasa.',
+  rejected: 'Sawa, naacha.',
+  nods: set('ndiyo,ndio,sawa,ee,naam,mhm,hm,vizuri'),
+  stops: set('acha,simama,subiri,nyamaza'),
+  refusals: set('hapana,la'),
+  goesOn: set('na,au,lakini,kwa sababu,halafu'),
+}
+
+/** The phrases of a language; English where there are none. */
+export const phrasesIn = (language: string | undefined): Phrases =>
+  ({ fr: french, sw: swahili })[(language ?? '').slice(0, 2).toLowerCase()] ?? english
+
+/** Words as the lists have them: in small letters, without marks at their ends. */
+export const wordsOf = (text: string): string =>
+  text
+    .toLowerCase()
+    .replace(/^[\p{P}\s]+|[\p{P}\s]+$/gu, '')
+    .replace(/\s+/g, ' ')

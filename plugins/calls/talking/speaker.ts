@@ -1,0 +1,194 @@
+import type { Log } from '#core'
+import type { FromMedia, ToMedia } from '../media/messages.ts'
+import type { Played } from '../media/playing.ts'
+import type { Voice } from '../speech/port.ts'
+import { Resampler } from '../speech/resample.ts'
+import { isSpeakable } from './spoken-text.ts'
+
+/** Something to say: a piece of the reply of a run, or, without a run, what the agent says by itself. */
+export interface Saying {
+  readonly runId: string | undefined
+  readonly from: number
+  readonly to: number
+  /** The text for the voice. */
+  readonly text: string
+}
+
+interface Queued extends Saying {
+  readonly part: number
+  isMade: boolean
+  /** How much of it was heard, by the page's own voice. */
+  heard: number
+}
+
+/** Where a reply was heard up to. */
+export interface Heard {
+  readonly runId: string
+  readonly chars: number
+}
+
+/** How many sentences are made ahead, how many wait at most, and how much is unheard of what was just sent: 100 ms. */
+const bounds = { ahead: 2, queue: 500, unheardSamples: 4_800, tries: 2 }
+
+/** What a speaker speaks with. */
+export interface SpeakerOptions {
+  /** Without a voice the page speaks, or shows the text alone. */
+  readonly voice: Voice | undefined
+  readonly words: { readonly voice?: string; readonly language?: string }
+  /** The page says the text by its own voice. */
+  readonly isByPage: boolean
+  readonly log: Log
+  play(message: Omit<Extract<ToMedia, { type: 'play' }>, 'call'>): void
+  tell(type: 'hold' | 'go'): void
+  sayByPage(id: string, text: string): void
+  /** A sentence was heard to its end, or all were. */
+  onHeard(saying: Saying): void
+  onSilent(): void
+  onFailed(error: unknown): void
+}
+
+/** Says sentence after sentence, and knows how far each was heard. */
+export class Speaker {
+  readonly #options: SpeakerOptions
+  #queue: Queued[] = []
+  #part = 0
+  #making: AbortController | undefined
+  #isHeld = false
+
+  constructor(options: SpeakerOptions) {
+    this.#options = options
+  }
+
+  /** Whether something is being said, or waits to be said. */
+  get isBusy(): boolean {
+    return this.#queue.length > 0
+  }
+
+  get isHeld(): boolean {
+    return this.#isHeld
+  }
+
+  say(saying: Saying): void {
+    if (this.#queue.length >= bounds.queue) return
+    this.#queue.push({ ...saying, part: ++this.#part, isMade: false, heard: 0 })
+    this.#make()
+  }
+
+  /** Stops at once, and can go on. */
+  hold(): void {
+    if (this.#isHeld || !this.isBusy) return
+    this.#isHeld = true
+    this.#options.tell('hold')
+  }
+
+  /** Goes on from the beginning of the sentence. */
+  goOn(): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    this.#options.tell('go')
+  }
+
+  /** Makes nothing more, before the sound is asked where it stands. */
+  quiet(): void {
+    this.#isHeld = false
+    this.#making?.abort()
+  }
+
+  /** The runs of which something is said, or waits to be said. */
+  get runs(): ReadonlySet<string> {
+    return new Set(this.#queue.flatMap(({ runId }) => runId ?? []))
+  }
+
+  /** Says nothing more of what waits. Answers how far the reply that was being said was heard, by what the sound says of it. */
+  drop(place?: Partial<Played>): Heard | undefined {
+    const [first] = this.#queue
+    const heard = first?.runId === undefined ? undefined : this.#heardOf(first, first.runId, place)
+    this.#queue = []
+    return heard
+  }
+
+  /** What the thread of sound has sent. */
+  played(message: Extract<FromMedia, { type: 'played' }>): void {
+    if (message.isEnd) this.#ended(message.part)
+  }
+
+  /** How far the page's own voice is with a sentence. */
+  spoken(id: string, chars: number): void {
+    const queued = this.#queue.find(({ part }) => String(part) === id)
+    if (!queued) return
+    queued.heard = Math.max(queued.heard, Math.min(chars, queued.text.length))
+    if (queued.heard >= queued.text.length) this.#ended(queued.part)
+  }
+
+  #heardOf(
+    queued: Queued,
+    runId: string,
+    { part, sent = 0, samples = 0 }: Partial<Played> = {},
+  ): Heard {
+    const share = this.#options.isByPage
+      ? queued.heard / Math.max(queued.text.length, 1)
+      : part === queued.part
+        ? Math.max(0, sent - bounds.unheardSamples) / Math.max(samples, 1)
+        : 0
+    return {
+      runId,
+      chars: queued.from + Math.floor((queued.to - queued.from) * Math.min(share, 1)),
+    }
+  }
+
+  #ended(part: number): void {
+    const at = this.#queue.findIndex((one) => one.part === part)
+    if (at < 0) return
+    for (const heard of this.#queue.splice(0, at + 1)) this.#options.onHeard(heard)
+    this.#make()
+    if (!this.isBusy) this.#options.onSilent()
+  }
+
+  #make(): void {
+    if (this.#making || this.#queue.filter(({ isMade }) => isMade).length >= bounds.ahead) return
+    const next = this.#queue.find(({ isMade }) => !isMade)
+    if (!next) return
+    next.isMade = true
+    const { voice, isByPage } = this.#options
+    if (!isSpeakable(next.text) || (!voice && !isByPage)) return this.#pass(next)
+    if (!voice) {
+      this.#options.sayByPage(String(next.part), next.text)
+      return this.#make()
+    }
+    const making = new AbortController()
+    this.#making = making
+    void this.#speak(voice, next, making.signal).finally(() => {
+      this.#making = undefined
+      this.#make()
+    })
+  }
+
+  /** A sentence without a word to say is over when those before it are. */
+  #pass(queued: Queued): void {
+    if (this.#queue[0] === queued) queueMicrotask(() => this.#ended(queued.part))
+    this.#make()
+  }
+
+  async #speak(voice: Voice, queued: Queued, signal: AbortSignal): Promise<void> {
+    const { words, play, onFailed } = this.#options
+    for (let attempt = 1; !signal.aborted; attempt++) {
+      let hasBegun = false
+      try {
+        const resampler = new Resampler()
+        for await (const spoken of voice.speak(queued.text, { ...words, signal })) {
+          hasBegun = true
+          if (!signal.aborted)
+            play({ type: 'play', part: queued.part, pcm: resampler.push(spoken), isLast: false })
+        }
+        break
+      } catch (error) {
+        if (signal.aborted) return
+        if (attempt < bounds.tries && !hasBegun) continue
+        onFailed(error)
+        break
+      }
+    }
+    if (!signal.aborted)
+      play({ type: 'play', part: queued.part, pcm: new Int16Array(0), isLast: true })
+  }
+}

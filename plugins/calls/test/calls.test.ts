@@ -1,0 +1,104 @@
+import { verify } from 'node:crypto'
+import { expect, onTestFinished, test } from 'vitest'
+import { scriptedModel, testApp, type ScriptedStep } from '#core/testing'
+import { onEachDatabase } from '../../../test/support/each-database.ts'
+import calls from '../index.ts'
+import { answeredFingerprint, readOffer } from '../signalling/sdp.ts'
+import { provenText } from '../signalling/proof.ts'
+import { call, Page } from '../../../test/support/call-page.ts'
+
+const patient = { timeout: 20_000, interval: 20 }
+const long = Array.from(
+  { length: 40 },
+  (_, i) => `This is sentence number ${i + 1} of the answer.`,
+).join(' ')
+
+await onEachDatabase('a call', (where) => {
+  const start = async (steps: readonly ScriptedStep[], env: Record<string, string> = {}) => {
+    const app = await testApp({
+      plugins: [calls],
+      model: scriptedModel(steps),
+      env: {
+        NODE_ENV: 'test',
+        CALLS_VOICE: 'command',
+        CALLS_VOICE_COMMAND: '["espeak-ng","--stdin","--stdout"]',
+        ...(where.databaseUrl && { DATABASE_URL: where.databaseUrl }),
+        ...env,
+      },
+    })
+    onTestFinished(() => app.close())
+    const user = await app.user()
+    const { sessionId } = (await user.post('/sessions', {})).body
+    return { app, user, sessionId: sessionId as string }
+  }
+
+  test('typed words are answered aloud, and stand in the history', async () => {
+    const { user, sessionId } = await start(['It is sunny in Nairobi.'])
+    const { page, callId } = await call(user, sessionId)
+    await expect.poll(() => page.of('ready'), patient).toMatchObject([{ callId, voice: 'command' }])
+    page.send({ type: 'say', id: 'a', text: 'How is the weather?' })
+    await expect.poll(() => page.isHeard(), patient).toBe(true)
+    await expect.poll(() => page.said, patient).toBe('It is sunny in Nairobi.')
+    await expect.poll(() => page.of('state').at(-1)?.state, patient).toBe('listening')
+    const { messages } = (await user.get(`/messages/${sessionId}`)).body
+    expect(JSON.stringify(messages)).toContain('How is the weather?')
+    const ended = await user.delete(`/calls/${callId}`)
+    expect(ended.body).toMatchObject({ callStatus: 'ended', endedBy: 'user', callId })
+    expect((await user.delete(`/calls/${callId}`)).body).toEqual(ended.body)
+  })
+
+  test('who speaks over the answer is listened to: the rest is said and kept nowhere', async () => {
+    const { user, sessionId } = await start([long, 'Good.'])
+    const { page } = await call(user, sessionId)
+    page.send({ type: 'say', id: 'a', text: 'Tell me everything.' })
+    await expect.poll(() => page.isHeard(), patient).toBe(true)
+    await page.speak('Please stop now, I would like to ask you something else.', 1_000)
+    await expect.poll(() => page.isHeard(), patient).toBe(false)
+    page.send({ type: 'say', id: 'b', text: 'And now?' })
+    await expect.poll(() => page.said.endsWith('Good.'), patient).toBe(true)
+    const { messages } = (await user.get(`/messages/${sessionId}`)).body
+    expect(JSON.stringify(messages)).not.toContain('number 40')
+    expect(messages.some(({ cut }: { cut?: boolean }) => cut)).toBe(true)
+  })
+
+  test('the answer is proven by the key of the oracle', async () => {
+    const { app, user, sessionId } = await start([])
+    const page = new Page()
+    const sdp = await page.offer()
+    const { body } = await user.post('/calls', { sessionId, callType: 'audio', sdp })
+    const text = provenText({
+      callId: body.callId,
+      sessionId,
+      offered: readOffer(sdp).fingerprint,
+      answered: answeredFingerprint(body.sdp),
+    })
+    expect(body.proof.did).toBe(app.oracleDid)
+    expect(await isSigned(body.proof, text)).toBe(true)
+    expect(await isSigned(body.proof, `${text}x`)).toBe(false)
+  })
+
+  test('one call at a time, and none of another', async () => {
+    const { app, user, sessionId } = await start([])
+    const { callId } = await call(user, sessionId)
+    const sdp = await new Page().offer()
+    const second = await user.post('/calls', { sessionId, callType: 'audio', sdp })
+    expect(second).toMatchObject({
+      status: 409,
+      body: { code: 'CALL_ACTIVE', details: { callId } },
+    })
+    const stranger = await app.user()
+    expect((await stranger.get(`/calls/${callId}`)).status).toBe(404)
+    expect((await stranger.delete(`/calls/${callId}`)).status).toBe(404)
+    const foreign = await stranger.post('/calls', { sessionId, callType: 'audio', sdp })
+    expect(foreign.status).toBe(404)
+  })
+})
+
+/** Whether the proof of a did:key signs the text. */
+async function isSigned({ key, signature }: { key: string; signature: string }, text: string) {
+  const { base58btc } = await import('multiformats/bases/base58')
+  const raw = base58btc.decode(key.slice('did:key:'.length)).subarray(2)
+  const der = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), raw])
+  const publicKey = { key: der, format: 'der', type: 'spki' } as const
+  return verify(null, Buffer.from(text), publicKey, Buffer.from(signature, 'base64url'))
+}

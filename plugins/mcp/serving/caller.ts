@@ -1,0 +1,10 @@
+import type { RouteContext, User } from '#core'
+
+/** Who sent a request, and what the request asks for. */
+export interface Caller {
+  readonly user: User
+  readonly koa: RouteContext['koa']
+  readonly requestId: string
+  /** The plugins whose tools are meant; undefined for all. */
+  readonly plugins: ReadonlySet<string> | undefined
+}
