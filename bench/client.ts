@@ -2,7 +2,9 @@ import { addedBy, coreBudget, noticesBudget, sizeOf } from './client/size.ts'
 import { streamBench, streamBudget } from './client/stream.ts'
 
 // Measures what the React library costs: its download size, and main-thread time while a reply streams.
-const sizes = await Promise.all(['index', 'live-agent', 'notices', 'payments', 'wallet'].map(sizeOf))
+const sizes = await Promise.all(
+  ['index', 'live-agent', 'notices', 'payments', 'wallet'].map(sizeOf),
+)
 console.table(Object.fromEntries(sizes.map(({ entry, ...size }) => [entry, size])))
 const notices = await addedBy('notices')
 console.log(`notices add ${notices} bytes of gzip to the core, and may add ${noticesBudget}`)

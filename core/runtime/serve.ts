@@ -97,11 +97,7 @@ export function serve(
     audit,
     rateLimits,
     db: store.db,
-    watch: new RequestWatch({
-      log: requestLogOf(blueprint, closers),
-      metrics: telemetry.metrics,
-      tracer: telemetry.tracer,
-    }),
+    watch: new RequestWatch({ ...telemetry, log: requestLogOf(blueprint, closers) }),
     streams: served.streams,
     routes: routes(),
     web: mountsOf(records),
@@ -130,7 +126,7 @@ export function serve(
     limits: { perAddress: config.SOCKETS_PER_ADDRESS, perDid: config.SOCKETS_PER_DID },
   })
   closers.add(() => channel.close())
-  // At the same time: the server tells readers and answers requests in flight, while other replicas take runs and jobs over.
+  // At the same time: readers are told and requests answered, while other replicas take runs and jobs over.
   closers.add(() => Promise.all([http.close(), conversations.runs.close(), jobs.runner.close()]))
   setups.goOn({
     sessionsOf: (plugin) => conversations.runs.sessionsOf(plugin),

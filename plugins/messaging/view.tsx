@@ -141,7 +141,8 @@ function Standing({ status }: { status: Status }) {
         {holder !== undefined && `, held by ${holder}`}
       </p>
       <p>
-        {rooms} rooms, {queue} messages wait, {undecryptable} could not be read.
+        Rooms: {rooms}. Messages that wait: {queue}. Messages that could not be read:{' '}
+        {undecryptable}.
       </p>
     </section>
   )

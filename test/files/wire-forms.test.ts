@@ -189,27 +189,30 @@ describe.each(forms)('on $wire', ({ model, ...form }) => {
   it.each([
     ['a document', 'bill.pdf', pdf(), form.pdf],
     ['a sound', 'call.wav', wav(), form.wav],
-  ] as const)('%s comes in its form, or is refused with the models that read it', async (...one) => {
-    const [, name, bytes, formOf] = one
-    const user = await app.user()
-    const { sessionId } = (await user.post('/sessions', {})).body
-    const attachments = [{ name, data: base64(bytes) }]
-    const before = provider.requests.length
-    provider.clear()
-    const sent = { message: 'Take it', model, attachments }
-    const answer = await user.post(`/messages/${sessionId}`, sent)
-    if (formOf) {
-      expect(answer.status).toBe(200)
-      expect(timesIn(provider.requests.at(-1)!.body, formOf(bytes))).toBe(1)
-      expect(provider.requests.at(-1)!.media.map((each) => base64(each.bytes))).toEqual([
-        base64(bytes),
-      ])
-    } else {
-      const able = forms.filter((each) => (name === 'call.wav' ? each.wav : each.pdf))
-      expect(answer).toMatchObject({ status: 422, body: { code: 'MODEL_CANNOT_READ' } })
-      expect(answer.body.details.models).toEqual(able.map((each) => each.model))
-      // Another model may have to be opened first to say what it reads; none is asked for words.
-      expect(provider.requests.slice(before).filter(({ wire }) => wire)).toEqual([])
-    }
-  })
+  ] as const)(
+    '%s comes in its form, or is refused with the models that read it',
+    async (...one) => {
+      const [, name, bytes, formOf] = one
+      const user = await app.user()
+      const { sessionId } = (await user.post('/sessions', {})).body
+      const attachments = [{ name, data: base64(bytes) }]
+      const before = provider.requests.length
+      provider.clear()
+      const sent = { message: 'Take it', model, attachments }
+      const answer = await user.post(`/messages/${sessionId}`, sent)
+      if (formOf) {
+        expect(answer.status).toBe(200)
+        expect(timesIn(provider.requests.at(-1)!.body, formOf(bytes))).toBe(1)
+        expect(provider.requests.at(-1)!.media.map((each) => base64(each.bytes))).toEqual([
+          base64(bytes),
+        ])
+      } else {
+        const able = forms.filter((each) => (name === 'call.wav' ? each.wav : each.pdf))
+        expect(answer).toMatchObject({ status: 422, body: { code: 'MODEL_CANNOT_READ' } })
+        expect(answer.body.details.models).toEqual(able.map((each) => each.model))
+        // Another model may have to be opened first to say what it reads; none is asked for words.
+        expect(provider.requests.slice(before).filter(({ wire }) => wire)).toEqual([])
+      }
+    },
+  )
 })

@@ -166,11 +166,7 @@ describe('the OpenAPI document', () => {
 
   test('says which credential a route takes', () => {
     const security = (path: string, method: string) => operation(doc, path, method).security
-    expect(security('/notes/{id}', 'get')).toEqual([
-      { ucan: [] },
-      { delegation: [] },
-      { key: [] },
-    ])
+    expect(security('/notes/{id}', 'get')).toEqual([{ ucan: [] }, { delegation: [] }, { key: [] }])
     expect(security('/notes/{id}', 'post')).toEqual([{ bearer: [] }, { ucan: ['notes/write'] }])
     expect(security('/lines', 'post')).toEqual([{ operator: [] }])
     expect(operation(doc, '/weather/now', 'get').responses[401]).toBeUndefined()

@@ -31,12 +31,23 @@ export class MessagingProcess {
     return this.#child?.pid ?? 0
   }
 
+  get url(): string {
+    return this.#url
+  }
+
   get printed(): string {
     return this.#printed
   }
 
   /** Starts the server, and waits until it says that it is at work. */
   async start(more: Readonly<Record<string, string>> = {}): Promise<void> {
+    await this.listening(more)
+    await waitFor(async () => (await fetch(`${this.#url}/messaging`)).status === 200, startMs)
+  }
+
+  /** Starts the server, and waits until it listens; resolves to the milliseconds until its first 200. */
+  async listening(more: Readonly<Record<string, string>> = {}): Promise<number> {
+    const began = performance.now()
     const before = this.#printed.length
     const child = spawn(
       process.execPath,
@@ -56,9 +67,9 @@ export class MessagingProcess {
       if (child.exitCode !== null)
         throw new Error(`${this.name} ended: ${this.#printed.slice(before)}`)
       this.#url = urlNow() ?? ''
-      return this.#url !== ''
+      return this.#url !== '' && (await fetch(`${this.#url}/livez`)).status === 200
     }, startMs)
-    await waitFor(async () => (await fetch(`${this.#url}/messaging`)).status === 200, startMs)
+    return performance.now() - began
   }
 
   /** Has the process end itself when it comes to this moment the next time. */

@@ -14,6 +14,8 @@ import { Person } from '../../plugins/messaging/testing/person.ts'
 export const oracleId = '@oracle:home.test'
 export const oraclePassword = 'oracle-password'
 const storeKey = 'ab'.repeat(32)
+/** Shorter words stand in a log by chance. */
+const leastSentence = 12
 
 /** The variables with which an app finds the small homeserver. */
 export const messagingEnv = (url: string): Record<string, string> => ({
@@ -52,6 +54,7 @@ export class OpenOracle {
   )
   readonly #options: OracleOptions
   readonly #people: Person[] = []
+  readonly #printed: string[] = []
 
   constructor(options: OracleOptions = {}) {
     this.#options = options
@@ -64,6 +67,7 @@ export class OpenOracle {
     afterAll(async () => {
       for (const person of this.#people) await person.close()
       await this.app.close()
+      this.#searchLog()
       await this.server.stop()
     }, 60_000)
   }
@@ -75,6 +79,7 @@ export class OpenOracle {
       model: this.model,
       fetch,
       ...app,
+      log: (line) => void this.#printed.push(line),
       env: {
         ...messagingEnv(this.server.url),
         ...(account !== undefined && { MATRIX_ORACLE_ADMIN_USER_ID: `@${account}:home.test` }),
@@ -82,6 +87,18 @@ export class OpenOracle {
         ...env,
       },
     }
+  }
+
+  /** Searches all that the oracle has logged for every sentence that was said or heard, and for every secret. */
+  #searchLog(): void {
+    const text = this.#printed.join('\n')
+    const sentences = this.#people.flatMap((person) => person.sentences)
+    const tokens = [oracleId, ...this.#people.map(({ userId }) => userId)].flatMap((account) =>
+      this.server.accounts.tokensOf(account),
+    )
+    const secrets = [oraclePassword, storeKey, ...tokens, 'syt_', 'BEGIN PRIVATE']
+    for (const one of [...secrets, ...sentences.filter((said) => said.length >= leastSentence)])
+      if (text.includes(one)) throw new Error(`The log has "${one.slice(0, 100)}".`)
   }
 
   /** Waits until the oracle answers in its rooms. */

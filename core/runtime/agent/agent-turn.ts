@@ -378,8 +378,7 @@ export class AgentTurn {
     } catch (error) {
       thrown = { error }
     }
-    // When the loop did not finish, its end counts, even when a layer swallowed the error of the loop or threw another one.
-    // When the loop finished, an error that a layer threw fails the turn.
+    // The end of a loop that did not finish counts, whatever a layer threw or swallowed; else the error of a layer fails the turn.
     const end = await going
     if (end) this.#end = end
     else if (turn.signal.aborted) {

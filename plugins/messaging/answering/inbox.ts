@@ -169,7 +169,10 @@ export class Inbox {
     const isTooLarge = (message.file?.bytes ?? 0) > most
     const refusal = isTooLarge
       ? `A file has ${most} bytes at most.`
-      : this.#refusalOf(room, message.sender, speaker.isGuest)
+      : // What joins a turn that waits is no turn of its own, and counts for none.
+        this.#joining.hasRoom(session)
+        ? undefined
+        : this.#refusalOf(room, message.sender, speaker.isGuest)
     if (refusal === '') return this.#mark(row.event_id, 'refused')
     if (refusal !== undefined) return this.#close(row, addressed.place, refusal, 'refused')
     if (await this.#decided(row, session, message.sender, addressed.text)) return

@@ -49,6 +49,11 @@ export class Joining {
     this.#waiting.set(key, { heard: [...(waiting?.heard ?? []), heard], timer })
   }
 
+  /** Whether a turn of this session waits that takes one more message with it. */
+  hasRoom(sessionId: string): boolean {
+    return (this.#waiting.get(sessionId)?.heard.length ?? most.messages) < most.messages
+  }
+
   /** Leaves a message out that its writer took back. */
   drop(eventId: string): void {
     for (const [key, { heard, timer }] of this.#waiting) {

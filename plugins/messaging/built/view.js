@@ -10,30 +10,30 @@ var e = (e, t) => () => (t || (e((t = { exports: {} }).exports, t, t.exports), e
 	return n.render(/* @__PURE__ */ (0, o.jsx)(l, { host: t })), () => n.unmount();
 }, c = 3e3;
 function l({ host: e }) {
-	let [t, n] = (0, i.useState)(), [r, a] = (0, i.useState)(), [s, l] = (0, i.useState)([]), [u, d] = (0, i.useState)(), [f, p] = (0, i.useState)(""), m = (e) => p(e.message), h = async () => {
+	let [t, n] = (0, i.useState)(), [r, a] = (0, i.useState)(), [s, l] = (0, i.useState)([]), [d, f] = (0, i.useState)(), [p, m] = (0, i.useState)(), [h, g] = (0, i.useState)(""), _ = (e) => g(e.message), v = async () => {
 		n(await e.ask("/messaging"));
 		let t = await e.ask("/messaging/identity");
-		return a(t.accounts), l((await e.ask("/messaging/rooms")).rooms), p(""), t.accounts;
+		return a(t.accounts), l((await e.ask("/messaging/rooms")).rooms), g(""), await e.ask("/messaging/status").then(m, () => {}), t.accounts;
 	};
-	(0, i.useEffect)(() => void h().catch(m), []), (0, i.useEffect)(() => {
-		if (!u || !r) return;
+	(0, i.useEffect)(() => void v().catch(_), []), (0, i.useEffect)(() => {
+		if (!d || !r) return;
 		let t = r.length, n = async () => {
-			if (Date.now() > Date.parse(u.expiresAt)) return d(void 0);
-			(await h()).length > t && (d(void 0), e.announce("The account is linked."));
-		}, i = setInterval(() => void n().catch(m), c);
+			if (Date.now() > Date.parse(d.expiresAt)) return f(void 0);
+			(await v()).length > t && (f(void 0), e.announce("The account is linked."));
+		}, i = setInterval(() => void n().catch(_), c);
 		return () => clearInterval(i);
-	}, [u]);
-	let g = async (t) => {
-		await e.ask(`/messaging/identity/${encodeURIComponent(t)}`, { method: "DELETE" }), e.announce(`${t} is no longer linked.`), await h();
-	}, _ = async () => d(await e.ask("/messaging/links", { method: "POST" }));
+	}, [d]);
+	let y = async (t) => {
+		await e.ask(`/messaging/identity/${encodeURIComponent(t)}`, { method: "DELETE" }), e.announce(`${t} is no longer linked.`), await v();
+	}, b = async () => f(await e.ask("/messaging/links", { method: "POST" }));
 	return /* @__PURE__ */ (0, o.jsxs)(o.Fragment, { children: [
 		/* @__PURE__ */ (0, o.jsx)("p", {
 			className: "lead",
 			children: "Write to this oracle in your messenger, as the person you are here."
 		}),
-		f && /* @__PURE__ */ (0, o.jsx)("p", {
+		h && /* @__PURE__ */ (0, o.jsx)("p", {
 			role: "alert",
-			children: f
+			children: h
 		}),
 		/* @__PURE__ */ (0, o.jsxs)("section", {
 			className: "card",
@@ -52,7 +52,7 @@ function l({ host: e }) {
 						/* @__PURE__ */ (0, o.jsx)("button", {
 							type: "button",
 							className: "quiet",
-							onClick: () => void g(e).catch(m),
+							onClick: () => void y(e).catch(_),
 							children: "Unlink"
 						})
 					] }, e))
@@ -75,19 +75,48 @@ function l({ host: e }) {
 				] }),
 				/* @__PURE__ */ (0, o.jsx)("button", {
 					type: "button",
-					onClick: () => void _().catch(m),
+					onClick: () => void b().catch(_),
 					children: "Get a code"
 				}),
-				u && /* @__PURE__ */ (0, o.jsxs)("p", {
+				d && /* @__PURE__ */ (0, o.jsxs)("p", {
 					role: "status",
 					children: [
-						/* @__PURE__ */ (0, o.jsxs)("code", { children: ["!link ", u.code] }),
+						/* @__PURE__ */ (0, o.jsxs)("code", { children: ["!link ", d.code] }),
 						", until ",
-						new Date(u.expiresAt).toLocaleTimeString()
+						new Date(d.expiresAt).toLocaleTimeString()
 					]
 				})
 			]
-		})
+		}),
+		p && /* @__PURE__ */ (0, o.jsx)(u, { status: p })
 	] });
+}
+function u({ status: e }) {
+	let { state: t, cause: n, holder: r, rooms: i = 0, queue: a = 0, undecryptable: s = 0 } = e;
+	return /* @__PURE__ */ (0, o.jsxs)("section", {
+		className: "card",
+		"aria-labelledby": "standing",
+		children: [
+			/* @__PURE__ */ (0, o.jsx)("h2", {
+				id: "standing",
+				children: "The oracle’s account"
+			}),
+			/* @__PURE__ */ (0, o.jsxs)("p", { children: [
+				t,
+				n !== void 0 && `: ${n}`,
+				r !== void 0 && `, held by ${r}`
+			] }),
+			/* @__PURE__ */ (0, o.jsxs)("p", { children: [
+				"Rooms: ",
+				i,
+				". Messages that wait: ",
+				a,
+				". Messages that could not be read:",
+				" ",
+				s,
+				"."
+			] })
+		]
+	});
 }
 export { s as default };

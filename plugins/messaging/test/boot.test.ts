@@ -1,11 +1,20 @@
+import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
-import { createServer as createSocketServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import {
+  type AddressInfo,
+  connect,
+  createServer as createSocketServer,
+  type Socket,
+} from 'node:net'
+import { join } from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
 import { expect, it } from 'vitest'
 import { testApp, type TestApp } from '#core/testing'
 import messaging from '../index.ts'
 import { type Fault, Homeserver } from '../testing/homeserver.ts'
+import { MessagingScene } from '../../../test/support/messaging-process.ts'
 import { messagingEnv, oraclePassword, waitFor } from '../../../test/support/open-oracle.ts'
+import { root } from '../../../test/support/process.ts'
 
 const boot = (url: string, env: Record<string, string | undefined> = {}) =>
   testApp({ plugins: [messaging], fetch, env: { ...messagingEnv(url), ...env } })
@@ -167,3 +176,50 @@ it('writes no password and no token into its log', async () => {
   expect(text).not.toMatch(/syt_/)
   expect(text).not.toContain('ab'.repeat(32))
 })
+
+it('says that the certificate of the server is another one now, and goes on once it is the right one', async () => {
+  const read = (folder: string) => {
+    const [key, cert] = ['tls-key.pem', 'tls-certificate.pem'].map((name) =>
+      readFileSync(join(root, folder, name)),
+    )
+    return { key, cert }
+  }
+  const [right, wrong] = [read('test/webhooks'), read('plugins/query-gateway/test')]
+  const scene = await MessagingScene.open()
+  const sockets = new Set<Socket>()
+  const proxy = createTlsServer(right, (outside) => {
+    const inside = connect(Number(new URL(scene.server.url).port), '127.0.0.1')
+    for (const one of [outside, inside]) {
+      sockets.add(one)
+      one.on('error', () => undefined).on('close', () => sockets.delete(one))
+    }
+    outside.pipe(inside).pipe(outside)
+  })
+  const token = 'operator-token-of-the-certificates'
+  try {
+    const oracle = scene.oracle()
+    await oracle.start({
+      MATRIX_BASE_URL: (await listening(proxy)).replace('http://127.0.0.1', 'https://localhost'),
+      NODE_EXTRA_CA_CERTS: join(root, 'test/webhooks/tls-certificate.pem'),
+      OPERATOR_TOKEN: token,
+    })
+    const ann = await scene.person('ann')
+    const room = await scene.directRoom(ann)
+    const become = (context: ReturnType<typeof read>) => {
+      proxy.setSecureContext(context)
+      for (const one of sockets) one.destroy()
+    }
+    become(wrong)
+    await ann.say(room, 'question behind')
+    const headers = { authorization: `Bearer ${token}` }
+    const cause = async () => (await fetch(`${oracle.url}/messaging/status`, { headers })).text()
+    await waitFor(async () => (await cause()).includes('"cause":"certificate: '))
+    become(right)
+    await ann.hears(room, 'and that was question behind.')
+    expect(scene.said(ann, room)).toHaveLength(1)
+  } finally {
+    proxy.close()
+    for (const one of sockets) one.destroy()
+    await scene.close()
+  }
+}, 90_000)

@@ -7,7 +7,10 @@ import { routes } from './routes.ts'
 
 /** What a test has the server do in place of an answer. */
 export type Fault =
-  { readonly status: number; readonly body?: unknown; readonly text?: string } | 'silent' | 'close'
+  | { readonly status: number; readonly body?: unknown; readonly text?: string }
+  | 'silent'
+  | 'close'
+  | 'cut'
 
 /** A request as a test sees it. */
 export interface SeenRequest {
@@ -190,6 +193,10 @@ export class Homeserver {
       const fault = this.fault?.({ ...asked, userId: asked.device?.userId })
       if (fault === 'silent') return
       if (fault === 'close') return void response.destroy()
+      if (fault === 'cut') {
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' })
+        return void response.write('{"next_batch": "s1", ', () => response.destroy())
+      }
       if (fault?.text !== undefined) return void response.writeHead(fault.status).end(fault.text)
       if (fault) return answer(fault.status, fault.body ?? {})
       const route = routes.find(

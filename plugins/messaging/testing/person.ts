@@ -111,6 +111,11 @@ export class Person {
     await this.api.put(path`/rooms/${roomId}/redact/${eventId}/${randomUUID()}`, {})
   }
 
+  /** All that this person has said and read, in every room. */
+  get sentences(): readonly string[] {
+    return [...this.#seen.values()].flat().map(({ body }) => body)
+  }
+
   /** Everything that this person has read in a room, in its order. */
   seen(roomId: string): readonly SeenMessage[] {
     return this.#seen.get(roomId) ?? []

@@ -65,7 +65,10 @@ export class PluginTurn implements StartedTurn {
     this.#taken.then(mind, () => undefined)
     // A plugin may never read the turn. The error then goes to the log, and is no unhandled rejection.
     this.begun.catch((err: unknown) =>
-      parts.log.warn({ err, plugin: parts.plugin }, 'A turn that a plugin started did not begin'),
+      parts.log.warn(
+        { ...told(err), plugin: parts.plugin },
+        'A turn that a plugin started did not begin',
+      ),
     )
   }
 
@@ -155,3 +158,7 @@ export class PluginTurn implements StartedTurn {
     throw closing()
   }
 }
+
+/** What the log hears of a turn that did not begin. The message of a refusal may repeat what a person sent: the code is enough. */
+const told = (err: unknown) =>
+  err instanceof RuntimeError && err.status < 500 ? { code: err.code } : { err }
