@@ -230,7 +230,7 @@ it('a handler has everything that setup had, but for what only setup may do', as
   await using app = await testApp({ plugins: [looking] })
   expect((await app.get('/missing')).body).toEqual(
     ['environment', 'health', 'holdsCredential', 'lease', 'metrics', 'onClose', 'onReady']
-      .concat(['oracle', 'pending', 'prices', 'toolNames'])
+      .concat(['oracle', 'pending', 'prices', 'toolNames', 'tools'])
       .sort(),
   )
 })
