@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import { startServer, type ServerProcess } from '../../test/support/process.ts'
 import { check } from '../../test/support/cooking.ts'
-import { callTo } from './seed.ts'
+import { type Call, callTo } from './seed.ts'
 
 const keys = 'amina:key-of-amina,ben:key-of-ben'
 
@@ -23,6 +23,20 @@ function* numbersFrom(start: number): Generator<number, never> {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
     yield state / 2 ** 32
   }
+}
+
+/** The claims that neither are decided nor wait for a person. */
+async function undecided(call: Call) {
+  const { items } = await call('GET', '/v1/claims?limit=100')
+  return items
+    .filter(({ status, review }: Claim) => status === 'submitted' && review?.state !== 'asked')
+    .map(({ subject }: Claim) => subject)
+}
+
+interface Claim {
+  readonly status: string
+  readonly subject: string
+  readonly review?: { readonly state: string }
 }
 
 await onEachDatabase('a server that is killed at any moment', (where) => {
@@ -48,7 +62,13 @@ await onEachDatabase('a server that is killed at any moment', (where) => {
       server = startServer('examples/cooking/main.ts', env)
       const url = await server.url
       await expect.poll(() => server!.output(), { timeout: 60_000 }).toContain('There it is.')
-      await check(callTo(url, 'key-of-amina'))
+      const call = callTo(url, 'key-of-amina')
+      await expect.poll(() => undecided(call), { timeout: 30_000 }).toEqual([])
+      // A turn that was under way at two deaths is not begun again: a person decides what the agent would have.
+      const { items } = await call('GET', '/v1/claims?review=asked')
+      const asked = items.map(({ subject }: { subject: string }) => subject)
+      expect(['', 'did:ixo:cooking:stove-7']).toContain(asked.join())
+      await check(call, undefined, asked.length > 0)
     } finally {
       await server?.end('SIGKILL')
       rmSync(folder, { recursive: true, force: true })
