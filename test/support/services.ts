@@ -35,6 +35,10 @@ const services = {
     url: 'command:etcd+protoc',
     enable: 'install etcd-server, golang-etcd-server-dev and protobuf-compiler (Debian)',
   },
+  espeak: {
+    url: 'command:espeak-ng',
+    enable: 'install espeak-ng (in Debian the package espeak-ng)',
+  },
   chromium: {
     url: process.env.TEST_CHROMIUM ?? 'chromium',
     enable:
@@ -58,7 +62,8 @@ function reachable(url: string): Promise<boolean> {
   })
 }
 
-const isCommand = (name: string) =>
+/** Whether a program lies on the PATH. */
+export const isCommand = (name: string) =>
   (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, name)))
 
 /** Where a service answers; undefined where it does not. */

@@ -1,7 +1,8 @@
 import { verify } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import { scriptedModel, testApp, type ScriptedStep } from '#core/testing'
-import { onEachDatabase } from '../../../test/support/each-database.ts'
+import { onPostgres, type Where } from '../../../test/support/each-database.ts'
+import { describeWith, isCommand } from '../../../test/support/services.ts'
 import calls from '../index.ts'
 import { answeredFingerprint, readOffer } from '../signalling/sdp.ts'
 import { provenText } from '../signalling/proof.ts'
@@ -13,7 +14,7 @@ const long = Array.from(
   (_, i) => `This is sentence number ${i + 1} of the answer.`,
 ).join(' ')
 
-await onEachDatabase('a call', (where) => {
+const suite = (where: Where) => {
   const start = async (steps: readonly ScriptedStep[], env: Record<string, string> = {}) => {
     const app = await testApp({
       plugins: [calls],
@@ -98,7 +99,11 @@ await onEachDatabase('a call', (where) => {
     const foreign = await stranger.post('/calls', { sessionId, callType: 'audio', sdp })
     expect(foreign.status).toBe(404)
   })
-})
+}
+
+await describeWith('espeak', 'a call, on SQLite', () => suite({}))
+if (process.env.REQUIRE_ALL || isCommand('espeak-ng'))
+  await onPostgres('a call, on PostgreSQL', suite)
 
 /** Whether the proof of a did:key signs the text. */
 async function isSigned({ key, signature }: { key: string; signature: string }, text: string) {
