@@ -138,12 +138,6 @@ export class Calls {
     return live !== undefined
   }
 
-  /** Ends the calls of a session that is deleted. */
-  async sessionDeleted(sessionId: string): Promise<void> {
-    const rows = await this.rows.ofSession(sessionId)
-    for (const { id } of rows) await this.end(id, 'session')
-  }
-
   check(): void {
     if (this.#media.fault !== undefined) throw new Error(this.#media.fault)
   }

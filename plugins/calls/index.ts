@@ -70,10 +70,6 @@ export default definePlugin({
     },
   },
 
-  async sessionDeleted({ sessionId }, { self }) {
-    await self.sessionDeleted(sessionId)
-  },
-
   userData: {
     async *export(did, { db, now }) {
       const rows = await withCallsTables(db)

@@ -170,17 +170,6 @@ export class CallRows {
       .execute()
   }
 
-  /** The calls of a session that are under way. */
-  async ofSession(sessionId: string): Promise<Pick<CallsTable, 'id'>[]> {
-    return this.db
-      .selectFrom('calls_calls')
-      .select('id')
-      .where('session_id', '=', sessionId)
-      .where('state', '!=', 'ended')
-      .limit(mostListed)
-      .execute()
-  }
-
   /** Ends what a process left that is gone. Any replica may. */
   async sweep(): Promise<void> {
     const at = this.#now()

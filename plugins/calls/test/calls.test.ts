@@ -84,6 +84,15 @@ const suite = (where: Where) => {
     expect(await isSigned(body.proof, `${text}x`)).toBe(false)
   })
 
+  test('a session that is deleted ends its call', async () => {
+    const { user, sessionId } = await start([])
+    const { page, callId } = await call(user, sessionId)
+    expect((await user.delete(`/sessions/${sessionId}`)).status).toBeLessThan(300)
+    await expect.poll(() => page.of('ended'), patient).toEqual([{ type: 'ended', by: 'session' }])
+    const ended = async () => (await user.get(`/calls/${callId}`)).body.endedBy
+    await expect.poll(ended, patient).toBe('session')
+  })
+
   test('one call at a time, and none of another', async () => {
     const { app, user, sessionId } = await start([])
     const { callId } = await call(user, sessionId)

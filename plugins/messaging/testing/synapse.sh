@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds a Synapse of its own in a folder and starts it on this machine, for `plugins/messaging/test/synapse.test.ts`. Nothing
 # is installed outside of the folder. As root with debootstrap it is Debian's package in a folder of its own; else pip's, which
-# needs Python 3.10 or newer. SYNAPSE_SUITE (sid) and SYNAPSE_MIRROR say from where Debian's comes.
+# needs Python 3.10 or newer. SYNAPSE_SUITE (sid) and SYNAPSE_MIRROR (debootstrap's own) say from where it comes.
 #
 #   sh plugins/messaging/testing/synapse.sh .synapse
 #   SYNAPSE_URL=http://127.0.0.1:8448 npx vitest run plugins/messaging/test/synapse.test.ts
@@ -11,7 +11,6 @@ set -eu
 folder=${1:?Name the folder: sh plugins/messaging/testing/synapse.sh .synapse}
 port=${SYNAPSE_PORT:-8448}
 suite=${SYNAPSE_SUITE:-sid}
-mirror=${SYNAPSE_MIRROR:-http://deb.debian.org/debian}
 release=${SYNAPSE_VERSION:-1.163.2}
 
 mkdir -p "$folder/data"
@@ -20,7 +19,7 @@ folder=$(cd "$folder" && pwd)
 from_debian() {
   command -v debootstrap > /dev/null && [ "$(id -u)" = 0 ] || return 1
   [ -x "$folder/debian/usr/bin/synapse_homeserver" ] && return 0
-  debootstrap --variant=minbase "$suite" "$folder/debian" "$mirror" > "$folder/build.log" 2>&1 || return 1
+  debootstrap --variant=minbase "$suite" "$folder/debian" ${SYNAPSE_MIRROR:-} > "$folder/build.log" 2>&1 || return 1
   # No service of the package starts here.
   printf '#!/bin/sh\nexit 101\n' > "$folder/debian/usr/sbin/policy-rc.d"
   chmod +x "$folder/debian/usr/sbin/policy-rc.d"
