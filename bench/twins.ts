@@ -1,16 +1,19 @@
 /**
- * Fills a registry on SQLite with a million twins (BENCH_TWINS) and asks it in process: point read, indexed range, sorted page,
- * edge query, 2,000 times each. Beside it a thread sends GET / to the server of the same process, whose answers show
- * whether a query holds up the event loop. Before that, an import with indexes stands beside one without.
+ * Fills a registry on SQLite, or on PostgreSQL with BENCH_POSTGRES=1, with a million twins (BENCH_TWINS) and asks it in
+ * process: point read, indexed range, sorted page, edge query, 2,000 times each. Beside it a thread sends GET / to the
+ * server of the same process, whose answers show whether a query holds up the event loop. Before that, an import with
+ * indexes stands beside one without.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import pg from 'pg'
 import { createApp, definePlugin } from '#core'
 import registryPlugin from '../plugins/registry/index.ts'
 import type { Registry } from '../plugins/registry/registry.ts'
 import { everything } from '../plugins/registry/rights/reader.ts'
+import { freshDatabase } from '../test/support/database.ts'
 
 const twins = Number(process.env.BENCH_TWINS ?? 1_000_000)
 const compared = Math.min(100_000, twins / 4)
@@ -72,8 +75,17 @@ async function fill(registry: Registry, protocol: string, count: number, prefix:
   return count / ((performance.now() - start) / 1000)
 }
 
+async function analyze(url: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  await client.query('analyze')
+  await client.end()
+}
+
 async function measure(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'oracle-bench-'))
+  const address = process.env.TEST_DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
+  const database = process.env.BENCH_POSTGRES ? await freshDatabase(address) : undefined
   let found: (() => Promise<Registry>) | undefined
   const reach = definePlugin({
     name: 'reach',
@@ -87,6 +99,7 @@ async function measure(): Promise<void> {
     plugins: [registryPlugin, reach],
     env: {
       DATA_DIR: folder,
+      ...(database && { DATABASE_URL: database.url }),
       LOG_LEVEL: 'error',
       API_KEY: 'bench:bench',
       RATE_LIMIT_PER_MINUTE: '100000000',
@@ -125,6 +138,8 @@ async function measure(): Promise<void> {
     const rate = await fill(registry, 'did:ixo:bench/indexed', twins, 'm')
     print(`import of ${twins} more with 3 indexes  ${rate.toFixed(0)} a second\n`)
 
+    // PostgreSQL analyzes by itself about a minute after so many inserts; before that its query plans are guesses.
+    if (database) await analyze(database.url)
     const worker = new Worker(new URL(import.meta.url), { workerData: `${url}/` })
     const find = (where: string, sort?: string) =>
       registry.queries.find({ where, limit: 50, ...(sort && { sort }) }, everything)
@@ -165,6 +180,7 @@ async function measure(): Promise<void> {
     await worker.terminate()
   } finally {
     await app.close()
+    await database?.drop()
     rmSync(folder, { recursive: true, force: true })
   }
 }

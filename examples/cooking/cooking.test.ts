@@ -7,22 +7,26 @@ import registry from '../../plugins/registry/index.ts'
 import { startServer } from '../../test/support/process.ts'
 import { analyst } from './analyst.ts'
 import { check } from '../../test/support/cooking.ts'
+import { onEachDatabase } from '../../test/support/each-database.ts'
 import { callTo, seed } from './seed.ts'
 
 const keys = 'amina:key-of-amina,ben:key-of-ben'
 
-it('fills a server with twins, and claims become credits without a hand; twice is once', async () => {
-  await using app = await testApp({ plugins: [registry], model: analyst, env: { API_KEY: keys } })
-  const call = callTo(app.url, 'key-of-amina')
-  const second = callTo(app.url, 'key-of-ben')
-  const said: string[] = []
-  await seed(call, second, (line) => said.push(line))
-  const first = await check(call, app.url)
-  expect(said.join('\n')).toContain('31 days show 1 different times of cooking.')
-  expect(said.join('\n')).toContain('g of ethanol a minute; a stove burns between 3 and 12.')
-  await seed(call, second, () => {})
-  expect(await check(call, app.url)).toEqual(first)
-}, 60_000)
+await onEachDatabase('the cooking example', ({ databaseUrl }) => {
+  it('fills a server with twins, and claims become credits without a hand; twice is once', async () => {
+    const env = { API_KEY: keys, ...(databaseUrl && { DATABASE_URL: databaseUrl }) }
+    await using app = await testApp({ plugins: [registry], model: analyst, env })
+    const call = callTo(app.url, 'key-of-amina')
+    const second = callTo(app.url, 'key-of-ben')
+    const said: string[] = []
+    await seed(call, second, (line) => said.push(line))
+    const first = await check(call, app.url)
+    expect(said.join('\n')).toContain('31 days show 1 different times of cooking.')
+    expect(said.join('\n')).toContain('g of ethanol a minute; a stove burns between 3 and 12.')
+    await seed(call, second, () => {})
+    expect(await check(call, app.url)).toEqual(first)
+  }, 60_000)
+})
 
 it('runs as a program: its own server where none answers, which the next run finds', async () => {
   const DATA_DIR = mkdtempSync(join(tmpdir(), 'oracle-cooking-'))

@@ -60,6 +60,10 @@ export default definePlugin({
         await tables.deleteFrom('messaging_codes').where('expires_at', '<', at).execute()
         await tables.deleteFrom('messaging_tries').where('until', '<', at).execute()
         await tables
+          .deleteFrom('messaging_sent')
+          .where('at', '<', at - rowLifeMs)
+          .execute()
+        await tables
           .deleteFrom('messaging_asks')
           .where('at', '<', at - rowLifeMs)
           .execute()

@@ -96,6 +96,14 @@ export interface NoticesTable {
   at: number
 }
 
+/** A message that the oracle has sent for a turn. */
+export interface SentTable {
+  event_id: string
+  room_id: string
+  request_id: string
+  at: number
+}
+
 /** All tables of messaging. A type and no interface, because only a type satisfies Kysely's index signature. */
 export type MessagingTables = {
   messaging_keys: KeysTable
@@ -107,6 +115,7 @@ export type MessagingTables = {
   messaging_tries: TriesTable
   messaging_asks: AsksTable
   messaging_notices: NoticesTable
+  messaging_sent: SentTable
 }
 
 /** The database, with the tables of messaging. */
@@ -149,6 +158,16 @@ const laterStatements = [
   'alter table messaging_account add column recovery text',
 ]
 
+const sentStatements = [
+  `create table messaging_sent (event_id text primary key, room_id text not null, request_id text not null,
+    at bigint not null)`,
+  'create index messaging_sent_for on messaging_sent (request_id)',
+  'create index messaging_sent_at on messaging_sent (at)',
+  // What was answered before this table was there can be taken back and replied to as well.
+  `insert into messaging_sent select answer_id, min(room_id), min(request_id), min(at) from messaging_events
+    where answer_id is not null group by answer_id`,
+]
+
 /** The tables of messaging. A migration stays as it was first released: databases have run it. */
 export const migrations = {
   '001-messaging': async (db: Database) => {
@@ -157,5 +176,8 @@ export const migrations = {
   },
   '002-messaging-recovery': async (db: Database) => {
     for (const statement of laterStatements) await sql.raw(statement).execute(db)
+  },
+  '003-messaging-sent': async (db: Database) => {
+    for (const statement of sentStatements) await sql.raw(statement).execute(db)
   },
 }

@@ -45,6 +45,14 @@ function setup({ db, oracle, env, jobs }: Boot): Self {
       yield* (await registry()).peers.twins(...asked)
     },
     approved: async (...asked) => (await registry()).peers.approved(...asked),
+    async openClaims(wanted, calling) {
+      const loaded = await registry()
+      return loaded.opened.open(wanted, loaded.actorOf(calling))
+    },
+    async openAbout(wanted, calling) {
+      const { opened, readers } = await registry()
+      return opened.about(wanted, readers.of(calling))
+    },
     learnImprecision: (told) => void (imprecisionOf = told),
   }
 }

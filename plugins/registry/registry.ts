@@ -1,6 +1,7 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Database, Oracle } from '#core'
 import { Claims, type AskForWork } from './claims/claims.ts'
+import { OpenClaims } from './claims/opened.ts'
 import { Credentials } from './credentials/credentials.ts'
 import { PresentedCredentials } from './credentials/presented.ts'
 import { Batches } from './entities/batch.ts'
@@ -63,6 +64,7 @@ export class Registry {
   readonly protocolChanges: ProtocolChanges
   readonly conformance: Conformance
   readonly claims: Claims
+  readonly opened: OpenClaims
   readonly evaluations: Evaluations
   readonly minting: Minting
   readonly provenances: Provenances
@@ -108,6 +110,7 @@ export class Registry {
     this.conformance = new Conformance(db, protocols)
     const claims = new Claims({ db, write, oracle, protocols, quotas, ask })
     this.claims = claims
+    this.opened = new OpenClaims(db, write, protocols)
     this.evaluations = new Evaluations({ db, claims, protocols, oracleDid })
     this.minting = new Minting({
       db,

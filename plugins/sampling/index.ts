@@ -30,7 +30,15 @@ import { explained, told, toldDraw } from './told.ts'
 import registry from '../registry/index.ts'
 import { FrameQueries, frameOfQuery } from './twins/frame-query.ts'
 import { imprecisionOf } from './twins/imprecision.ts'
-import { answersOf, foundIn, surveyedSchema, surveySchema } from './twins/survey.ts'
+import {
+  answersOf,
+  foundIn,
+  openingSchema,
+  openSurvey,
+  stateOf,
+  surveyedSchema,
+  surveySchema,
+} from './twins/survey.ts'
 import { askingOf, type Twins } from './twins/twins.ts'
 
 export * from './arithmetic/arithmetic.ts'
@@ -305,23 +313,25 @@ export default definePlugin({
     },
     'GET /v1/sampling/:designId/survey': {
       auth: 'bearer',
-      summary: 'The twins that were drawn, and the approved claim about each.',
+      summary: 'The twins that were drawn, with the approved or the open claim about each.',
       input: surveySchema.extend({ designId }),
       async run({ designId, ...survey }, ctx) {
+        const { self } = ctx
+        const design = await self.designs.read(designId, whoCalls(ctx))
+        const selection = await self.selections.read(design)
+        return stateOf(design, await answersOf(self.twins, selection, survey, askingOf(ctx)))
+      },
+    },
+    'POST /v1/sampling/:designId/survey': {
+      auth: 'bearer',
+      summary: 'Opens a claim about every twin that was drawn, for its controller to fill in.',
+      input: openingSchema.extend({ designId }),
+      async run({ designId, ...opening }, ctx) {
         const { self } = ctx
         const selection = await self.selections.read(
           await self.designs.read(designId, whoCalls(ctx)),
         )
-        const strata = await answersOf(self.twins, selection, survey, askingOf(ctx))
-        return {
-          designId,
-          strata: strata.map(({ name, twins }) => ({
-            name,
-            drawn: twins.length,
-            completes: twins.filter(({ claim }) => claim !== undefined).length,
-            twins,
-          })),
-        }
+        return { designId, ...(await openSurvey(self.twins, selection, opening, askingOf(ctx))) }
       },
     },
     'POST /v1/sampling/:designId/survey/recalculate': {

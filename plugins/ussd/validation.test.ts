@@ -405,6 +405,9 @@ it('operators alone see sessions and metrics', async () => {
   expect(metrics.sessions).toEqual({ started: 1, finished: 0, expired: 0 })
   const counts: { count: number }[] = metrics.replies
   expect(counts.reduce((sum, { count }) => sum + count, 0)).toBe(1)
+  const prometheus = (await app.get('/metrics', { headers })).body
+  expect(prometheus).toMatch(/^\S*ussd_sessions_total\{outcome="started"\} 1$/m)
+  expect(prometheus).toMatch(/^\S*ussd_reply_seconds_count(\{\})? 1$/m)
   expect(await app.get('/api/ussd/debug/unknown', { headers })).toMatchObject({
     status: 404,
     body: { statusCode: 404, code: 'NOT_FOUND' },

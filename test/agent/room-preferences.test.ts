@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { call } from '#core/testing'
-import { onEachDatabase } from '../support/each-database.ts'
+import { call, testApp } from '#core/testing'
+import { onEachDatabase, onPostgres } from '../support/each-database.ts'
 import { OpenOracle, oracleId, waitFor } from '../support/open-oracle.ts'
 import preferences from '../../plugins/preferences/index.ts'
 
@@ -82,4 +82,43 @@ await onEachDatabase('preferences in rooms', ({ databaseUrl }) => {
     await person.hears(roomId, 'Here.')
     expect(prompt()).toContain('They call you Mashariki.')
   })
+})
+
+await onPostgres('preferences in rooms, on two replicas', ({ databaseUrl }) => {
+  const env = { ORACLE_MNEMONIC: 'one oracle of two replicas' }
+  const open = new OpenOracle({ databaseUrl, env, plugins: [preferences] })
+  const prompt = () => open.model.requests.at(-1)?.messages[0]?.content ?? ''
+
+  it('are the same whichever replica was told of them, and whichever answers', async () => {
+    const second = await testApp(open.appOptions())
+    try {
+      await open.loaded(second)
+      const person = await open.person('tia')
+      const user = await open.app.user('tia of two replicas')
+      await user.post('/messaging/identity', open.server.accounts.mintOpenId(person.userId))
+      const room = await open.directRoom(person)
+      open.replies.push('Hello.')
+      await person.say(room, 'hello')
+      await person.hears(room, 'Hello.')
+      // Told over HTTP to the replica that does not answer in the rooms.
+      const elsewhere = await second.user('tia of two replicas')
+      expect((await elsewhere.patch('/user-preferences', { tone: 'warm' })).status).toBe(200)
+      open.replies.push(call('set_user_preferences', { language: 'sw' }), 'Sawa.')
+      await person.say(room, 'Swahili, please')
+      await person.hears(room, 'Sawa.')
+      expect(prompt()).toContain('Tone: warm.')
+      const kept = { tone: 'warm', language: 'sw' }
+      expect((await elsewhere.get('/user-preferences')).body.userPreferences).toEqual(kept)
+      // The other one answers in the same room from now on.
+      await open.app.crash()
+      open.replies.push('Karibu.')
+      await person.say(room, 'Who answers now?')
+      await person.hears(room, 'Karibu.')
+      expect(prompt()).toContain('Tone: warm.')
+      expect(prompt()).toContain('Answer in sw.')
+      expect((await elsewhere.get('/user-preferences')).body.userPreferences).toEqual(kept)
+    } finally {
+      await second.close()
+    }
+  }, 90_000)
 })

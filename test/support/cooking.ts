@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { verify } from './verify-credential.ts'
+import { strata } from '../../examples/cooking/protocols.ts'
 import type { Call } from '../../examples/cooking/seed.ts'
 
 /**
@@ -10,6 +11,10 @@ export async function check(call: Call, url?: string, asked = false) {
   const { items: claims } = await call('GET', '/v1/claims?limit=100')
   const { items: credits } = await call('GET', '/v1/entities?type=CarbonCreditEntity&limit=100')
   const { items: credentials } = await call('GET', '/v1/credentials?limit=100')
+  const { items: twins } = await call('GET', '/v1/entities?type=CookstoveEntity&limit=100')
+  expect(new Set(twins.map((twin: any) => twin.properties.stratum))).toEqual(new Set(strata)) // any: an entity as it came
+  const kinds = Map.groupBy(claims, ({ type }: any) => type) // any: a claim as it came
+  expect([kinds.get('FuelDelivery')?.length, kinds.size]).toEqual([3, 2])
   const of = (status: string) => claims.filter((claim: any) => claim.status === status) // any: a claim as it came
   expect([claims.length, of('approved').length, of('rejected').length]).toEqual([
     ...[15, 13, asked ? 1 : 2],

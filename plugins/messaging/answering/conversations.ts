@@ -6,6 +6,7 @@ import type { AsksTable, EventState, MessagingDatabase } from '../tables.ts'
 import { type Asks, type Decision, question } from './asks.ts'
 import { requestIdOf } from './message.ts'
 import { Reply } from './reply.ts'
+import type { Sent } from './sent.ts'
 import { cleaned, messageOf, type Place } from './words.ts'
 
 /** One or several messages of a person that become one turn. */
@@ -28,6 +29,7 @@ export interface ConversationOptions {
   readonly rooms: Rooms
   readonly turns: Turns
   readonly asks: Asks
+  readonly sent: Sent
   readonly people: People
   readonly db: MessagingDatabase
   readonly log: Log
@@ -35,6 +37,11 @@ export interface ConversationOptions {
   readonly signal: AbortSignal
   readonly editMs: number
   readonly mostEdits: number
+}
+
+/** Where a sentence is said, and for which turn. */
+export interface SayingPlace extends Place {
+  readonly requestId: string
 }
 
 /** Where a turn is read to: the reply, and what is done with the words once they are there. */
@@ -88,7 +95,8 @@ export class Conversations {
     } catch (refused) {
       if (!(refused instanceof RuntimeError) || refused.status >= 500) throw refused
       log.info({ requestId, code: refused.code }, 'A turn for a room was refused')
-      await this.say(place, this.#sentenceOf(refused.code, refused.message), `${requestId}.r`)
+      const sentence = this.#sentenceOf(refused.code, refused.message)
+      await this.say({ ...place, requestId }, sentence, `${requestId}.r`)
       return this.#mark(turn, 'refused')
     }
     const reply = await this.#replyTo(turn)
@@ -98,7 +106,7 @@ export class Conversations {
 
   /** Goes on with a turn that waited for a person. False when somebody was faster. */
   async decide(ask: AsksTable, decision: Decision, eventId: string): Promise<boolean> {
-    const { turns, asks, rooms, db, people } = this.#options
+    const { turns, asks, rooms, db, people, sent } = this.#options
     const { did, run_id, room_id, session_id, account, request_id } = ask
     // The account may have another DID by now.
     const isSame = (await people.speakerOf(account)).did === did
@@ -136,16 +144,19 @@ export class Conversations {
       mayBeSent: false,
       firstTxn: `${txn}.0`,
       nextTxn: async () => `${txn}.${++sends}`,
-      sent: async () => undefined,
+      sent: (id) => sent.put(request_id, room_id, id),
     })
     await this.#read(turn, started, reply)
     return true
   }
 
-  /** Says a sentence in a room. */
-  async say(place: Place, text: string, txn: string): Promise<string> {
-    const { rooms } = this.#options
-    return rooms.send(place.roomId, 'm.room.message', await messageOf(text, place), txn)
+  /** Says a sentence in a room, for the turn of this request id. */
+  async say(place: SayingPlace, text: string, txn: string): Promise<string> {
+    const { rooms, sent } = this.#options
+    const content = await messageOf(text, place)
+    const eventId = await rooms.send(place.roomId, 'm.room.message', content, txn)
+    await sent.put(place.requestId, place.roomId, eventId)
+    return eventId
   }
 
   /** Shows nothing more of a turn. */
@@ -176,7 +187,7 @@ export class Conversations {
   }
 
   async #replyTo({ requestId, eventIds, place }: RoomTurn): Promise<Reply> {
-    const { db } = this.#options
+    const { db, sent } = this.#options
     const [first = ''] = eventIds
     const row = await db
       .selectFrom('messaging_events')
@@ -198,7 +209,8 @@ export class Conversations {
         return `${requestId}.${sends}`
       },
       sent: async (eventId) => {
-        await changed.set({ answer_id: eventId }).execute()
+        await changed.set({ answer_id: eventId }).where('answer_id', 'is', null).execute()
+        await sent.put(requestId, place.roomId, eventId)
       },
     })
   }
@@ -257,13 +269,13 @@ export class Conversations {
   }
 
   async #end({ turn, reply, fault, components }: Reading, status: string): Promise<void> {
-    const { rooms, log } = this.#options
+    const { rooms, log, sent } = this.#options
     if (this.#takenBack.has(turn.requestId)) {
       reply.cut(0)
       await reply.drop()
-      const { eventId } = reply
-      if (eventId !== undefined)
-        await rooms.redact(turn.place.roomId, eventId, `${turn.requestId}.x`)
+      // What was on its way while the words were taken back.
+      for (const id of await sent.of(turn.requestId))
+        await rooms.redact(turn.place.roomId, id, requestIdOf(`redacted ${id}`))
       return
     }
     const words = [reply.text, ...components, ...(fault === undefined ? [] : [fault])]
@@ -287,7 +299,8 @@ export class Conversations {
     const { isEncrypted } = await rooms.view(place.roomId)
     // A reaction travels in the open, so a server could make one up.
     const text = question(data.toolName, data.args, isEncrypted)
-    const eventId = await this.say(place, text, requestIdOf(`${run} ${data.toolCallId}`))
+    const asking = { ...place, requestId }
+    const eventId = await this.say(asking, text, requestIdOf(`${run} ${data.toolCallId}`))
     await asks.put({
       event_id: eventId,
       room_id: place.roomId,
@@ -310,7 +323,7 @@ export class Conversations {
     const text = isGuest
       ? `I may not do that for a guest. Get a code at ${oracle.url()} and write \`!link CODE\` to me in a direct room.`
       : `I need your permission for that: open ${oracle.url()} and sign in.`
-    await this.say(place, text, `${requestId}.d`)
+    await this.say({ ...place, requestId }, text, `${requestId}.d`)
   }
 
   async #mark({ eventIds, sessionId, did }: Reading['turn'], state: EventState): Promise<void> {

@@ -19,7 +19,8 @@ import {
 } from './message.ts'
 import { Overheard } from './overheard.ts'
 import { Counts, Rallies } from './pacing.ts'
-import { TakingBack } from './taking-back.ts'
+import type { Sent } from './sent.ts'
+import { type Replaced, TakingBack } from './taking-back.ts'
 import type { Place } from './words.ts'
 
 /** What messages are read with. */
@@ -27,6 +28,7 @@ export interface InboxOptions {
   readonly rooms: Rooms
   readonly people: People
   readonly asks: Asks
+  readonly sent: Sent
   readonly conversations: Conversations
   readonly turns: Turns
   readonly db: MessagingDatabase
@@ -129,10 +131,11 @@ export class Inbox {
 
   async #said(row: Incoming['row'], message: PersonMessage): Promise<void> {
     const { rooms, people } = this.#options
-    if (message.replaces !== undefined && !(await this.#takingBack.forOthers(row.room_id, message)))
-      return this.#mark(row.event_id, 'ignored')
+    const isEdit = message.replaces !== undefined
+    const replaced = isEdit ? await this.#takingBack.forOthers(row.room_id, message) : undefined
+    if (isEdit && !replaced) return this.#mark(row.event_id, 'ignored')
     const room = await rooms.rowOf(row.room_id)
-    const addressed = await this.#addressed(room, message)
+    const addressed = await this.#addressed(room, message, replaced)
     if (!addressed) {
       const { names } = await rooms.view(room.room_id)
       this.#overheard.add(room.room_id, names.get(message.sender) ?? message.sender, message.text)
@@ -176,30 +179,33 @@ export class Inbox {
     if (refusal === '') return this.#mark(row.event_id, 'refused')
     if (refusal !== undefined) return this.#close(row, addressed.place, refusal, 'refused')
     if (await this.#decided(row, session, message.sender, addressed.text)) return
-    await this.#mark(row.event_id, 'received', { session_id: session, did: speaker.did })
+    const { thread = null } = addressed.place
+    await this.#mark(row.event_id, 'received', { session_id: session, did: speaker.did, thread })
     const quoted = isDirect ? [] : this.#overheard.take(room.room_id)
     this.#joining.add({ ...heard, quoted })
   }
 
-  /** Where a message of a room is answered; undefined where it is not for the oracle. */
-  async #addressed(room: RoomsTable, message: PersonMessage): Promise<Addressed | undefined> {
-    const { eventId, thread, text } = message
+  /** Where a message of a room is answered; undefined where it is not for the oracle. An edit stands where its message stood. */
+  async #addressed(
+    room: RoomsTable,
+    message: PersonMessage,
+    replaced: Replaced | undefined,
+  ): Promise<Addressed | undefined> {
+    const { text, replaces } = message
+    const replyTo = replaces ?? message.eventId
+    const thread = replaced ? replaced.thread : message.thread
     const roomId = room.room_id
     if (room.kind === 'direct')
-      return {
-        message,
-        text,
-        place: { roomId, replyTo: eventId, thread },
-        threadKey: thread ?? '',
-      }
+      return { message, text, place: { roomId, replyTo, thread }, threadKey: thread ?? '' }
     const named = await this.#named(roomId, message)
     const isFor =
+      replaced !== undefined ||
       named !== undefined ||
-      (await this.#isOurs(message.replyTo)) ||
+      (message.replyTo !== undefined && (await this.#options.sent.has(message.replyTo))) ||
       (thread !== undefined && (await this.#hasOpened(thread, message.sender)))
     if (!isFor) return undefined
-    const root = thread ?? eventId
-    const place = { roomId, replyTo: eventId, thread: root }
+    const root = thread ?? replyTo
+    const place = { roomId, replyTo, thread: root }
     return { message, text: named ?? text, place, threadKey: root }
   }
 
@@ -214,17 +220,6 @@ export class Inbox {
       if (/^[\s:,]/.test(rest)) return rest.replace(/^[\s:,]+/, '')
     }
     return mentions.includes(userId) ? text : undefined
-  }
-
-  async #isOurs(eventId: string | undefined): Promise<boolean> {
-    if (eventId === undefined) return false
-    const { db } = this.#options
-    const known = await db
-      .selectFrom('messaging_events')
-      .select('event_id')
-      .where('answer_id', '=', eventId)
-      .executeTakeFirst()
-    return known !== undefined
   }
 
   async #hasOpened(root: string, sender: string): Promise<boolean> {
@@ -281,7 +276,8 @@ export class Inbox {
     const ask = decision && (await asks.of(annotation.eventId))
     if (!ask || ask.room_id !== roomId || ask.account !== event.sender) return
     if (Number(ask.words_only) === 1) {
-      const place = { roomId, replyTo: ask.event_id, thread: undefined }
+      const { event_id: replyTo, request_id: requestId } = ask
+      const place = { roomId, replyTo, thread: undefined, requestId }
       const text = 'A reaction is not enough here, because it travels in the open. Write yes or no.'
       await conversations.say(place, text, requestIdOf(event.event_id))
       return
@@ -315,7 +311,8 @@ export class Inbox {
     text: string,
     state: EventState = 'answered',
   ): Promise<void> {
-    await this.#options.conversations.say(place, text, `${row.request_id}.c`)
+    const { request_id: requestId } = row
+    await this.#options.conversations.say({ ...place, requestId }, text, `${requestId}.c`)
     await this.#mark(row.event_id, state)
   }
 
@@ -382,7 +379,7 @@ export class Inbox {
   async #mark(
     eventId: string,
     state: EventState,
-    more: Partial<Pick<EventsTable, 'session_id' | 'did'>> = {},
+    more: Partial<Pick<EventsTable, 'session_id' | 'did' | 'thread'>> = {},
   ): Promise<void> {
     await this.#options.db
       .updateTable('messaging_events')

@@ -18,7 +18,7 @@ export interface ReplyOptions {
   readonly firstTxn: string
   /** The transaction id of the next send, which is in the database before it is used. */
   nextTxn(): Promise<string>
-  /** Told of the answer's first message. */
+  /** Told of each event of the answer, the first message before the others: what is taken back has to find its edits, too. */
   sent(eventId: string): Promise<void>
 }
 
@@ -91,9 +91,9 @@ export class Reply {
     if (this.#eventId === undefined) await this.#begin(head)
     if (this.#shown !== head) await this.#final(head)
     for (const piece of more) {
-      const { rooms, place, nextTxn } = this.#options
+      const { rooms, place, nextTxn, sent } = this.#options
       const content = await messageOf(piece, place)
-      await rooms.send(place.roomId, 'm.room.message', content, await nextTxn())
+      await sent(await rooms.send(place.roomId, 'm.room.message', content, await nextTxn()))
     }
   }
 
@@ -159,12 +159,12 @@ export class Reply {
   }
 
   async #edit(text: string): Promise<void> {
-    const { rooms, place, nextTxn } = this.#options
+    const { rooms, place, nextTxn, sent } = this.#options
     if (this.#eventId === undefined) return
     const content = await editOf(text, this.#eventId)
     this.#edits++
     try {
-      await rooms.sendOnce(place.roomId, 'm.room.message', content, await nextTxn())
+      await sent(await rooms.sendOnce(place.roomId, 'm.room.message', content, await nextTxn()))
       this.#shown = text
     } catch (thrown) {
       if (!(thrown instanceof ServerFault) || thrown.kind !== 'limited') throw thrown
@@ -174,10 +174,10 @@ export class Reply {
   }
 
   async #final(text: string): Promise<void> {
-    const { rooms, place, nextTxn } = this.#options
+    const { rooms, place, nextTxn, sent } = this.#options
     if (this.#eventId === undefined) return
     const content = await editOf(text, this.#eventId)
-    await rooms.send(place.roomId, 'm.room.message', content, await nextTxn())
+    await sent(await rooms.send(place.roomId, 'm.room.message', content, await nextTxn()))
     this.#shown = text
   }
 }

@@ -3,6 +3,7 @@ import { Asks } from '../answering/asks.ts'
 import { Conversations } from '../answering/conversations.ts'
 import { Inbox, type Incoming } from '../answering/inbox.ts'
 import { requestIdOf } from '../answering/message.ts'
+import { Sent } from '../answering/sent.ts'
 import { messageOf } from '../answering/words.ts'
 import type { ServerEvent } from '../device/device.ts'
 import type { Seal } from '../device/sealing.ts'
@@ -59,12 +60,14 @@ export class Desk {
     this.line = line
     this.#invitations = new Invitations({ line, db, env, log })
     const asks = new Asks(db)
+    const sent = new Sent(db)
     const { rooms } = this
     const { signal } = lease
     const conversations = new Conversations({
       rooms,
       turns,
       asks,
+      sent,
       people,
       db,
       log,
@@ -73,7 +76,20 @@ export class Desk {
       editMs: env.MESSAGING_EDIT_MS,
       mostEdits: env.MESSAGING_MAX_EDITS,
     })
-    const parts = { rooms, people, asks, conversations, turns, db, env, oracle, log, signal, seal }
+    const parts = {
+      rooms,
+      people,
+      asks,
+      sent,
+      conversations,
+      turns,
+      db,
+      env,
+      oracle,
+      log,
+      signal,
+      seal,
+    }
     this.#inbox = new Inbox({ ...parts, userId: line.userId })
   }
 

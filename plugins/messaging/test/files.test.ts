@@ -28,17 +28,16 @@ await onEachDatabase('files', ({ databaseUrl }) => {
   it('lets the model read an encrypted text file, and refuses one that was changed or is too large', async () => {
     const ann = await open.person('ann')
     const room = await open.directRoom(ann)
-    const send = async (text: string, isChanged = false) => {
+    const send = async (text: string, { isChanged = false, size = text.length } = {}) => {
       const { bytes, info } = ann.device.sealFile(Buffer.from(text))
       const sent = Uint8Array.from(bytes)
       if (isChanged) sent[0] = (sent[0] ?? 0) ^ 1
       const url = await ann.api.upload(sent, 'application/octet-stream')
-      const mimetype = 'text/plain'
       await ann.send(room, 'm.room.message', {
         msgtype: 'm.file',
         body: 'notes.txt',
         file: { ...info, url },
-        info: { mimetype, size: text.length },
+        info: { mimetype: 'text/plain', size },
       })
     }
     open.replies.push('I read it.')
@@ -46,12 +45,22 @@ await onEachDatabase('files', ({ databaseUrl }) => {
     await ann.hears(room, 'I read it.')
     expect(asked()).toContain('What is in this file?')
     expect(asked()).toContain('The harvest was 14 tonnes.')
-    await send('The harvest was 15 tonnes.', true)
+    await send('The harvest was 15 tonnes.', { isChanged: true })
     await ann.hears(room, '"notes.txt" could not be fetched.')
     expect(asked()).not.toContain('15 tonnes')
     await send('x'.repeat(2_001))
     await ann.hears(room, 'A file has 2000 bytes at most.')
     expect(asked()).not.toContain('xxx')
+    // The size that a message says is its sender's word: the bytes are counted, too.
+    const failed = () =>
+      ann.seen(room).filter(({ body }) => body === '"notes.txt" could not be fetched.').length
+    await send('y'.repeat(2_001), { size: 10 })
+    await expect.poll(failed).toBe(2)
+    expect(asked()).not.toContain('yyy')
+    open.replies.push('All of it.')
+    await send('z'.repeat(2_000))
+    await ann.hears(room, 'All of it.')
+    expect(asked()).toContain('z'.repeat(2_000))
   })
 
   it('sends a text file that the person opens, and no larger one, and offers that in rooms alone', async () => {

@@ -1,7 +1,10 @@
 import { createServer } from 'node:http'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { definePlugin, type Database } from '#core'
+import type { TestUser } from '#core/testing'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
 import { OpenOracle, oracleId } from '../../../test/support/open-oracle.ts'
+import { withMessagingTables } from '../tables.ts'
 
 describe('invitations', () => {
   const open = new OpenOracle({ env: { MESSAGING_ALLOW: '@eva:home.test' } })
@@ -23,10 +26,60 @@ describe('invitations', () => {
   })
 })
 
+describe('a DID in a name', () => {
+  const env = { MESSAGING_ALLOW: '*', MESSAGING_DID_SERVERS: 'listed.test' }
+  const open = new OpenOracle({ env })
+
+  it('counts on a server of MESSAGING_DID_SERVERS alone', async () => {
+    const person = await open.person('did-ixo-ixo1abc')
+    const rooms = { own: await open.directRoom(person, false), group: '' }
+    await person.say(rooms.own, '!status')
+    await person.hears(rooms.own, 'I take you for a guest.')
+    rooms.group = await person.createRoom({ invite: [oracleId] })
+    const room = open.server.room(rooms.group)
+    await expect.poll(() => room.membership(oracleId)).toBe('join')
+    const status = { msgtype: 'm.text', body: 'oracle: !status' }
+    const say = (sender: string) => {
+      room.add({
+        type: 'm.room.member',
+        sender,
+        state_key: sender,
+        content: { membership: 'join' },
+      })
+      room.add({ type: 'm.room.message', sender, content: status })
+    }
+    const told = () =>
+      person.seen(rooms.group).flatMap(({ sender, body }) => (sender === oracleId ? [body] : []))
+    for (const foreign of [
+      '@did-ixo-ixo1abc:evil.test',
+      '@did-ixo-ixo1abc:listed.test.evil.test',
+    ]) {
+      const before = told().length
+      say(foreign)
+      await expect.poll(() => told().length).toBe(before + 1)
+      expect(told().at(-1)).toContain('I take you for a guest.')
+    }
+    say('@did-ixo-ixo1abc:listed.test')
+    await person.hears(rooms.group, 'I take you for did:ixo:ixo1abc.')
+  })
+})
+
 await onEachDatabase('people', ({ databaseUrl }) => {
+  const asked: string[] = []
+  const slow = { bytes: 0, isClosed: false }
   const elsewhere = createServer((request, response) => {
     const token = new URL(request.url ?? '/', 'http://x').searchParams.get('access_token')
-    if (token === 'redirect') return void response.writeHead(302, { location: '/' }).end()
+    asked.push(token ?? 'no token')
+    if (token === 'redirect')
+      return void response.writeHead(302, { location: '/?access_token=followed' }).end()
+    if (token === 'slow') {
+      response.on('close', () => (slow.isClosed = true))
+      const drip = () => {
+        slow.bytes += response.write('x'.repeat(1_000)) ? 1_000 : 0
+        if (!slow.isClosed && slow.bytes < 10_000_000) setImmediate(drip)
+      }
+      return drip()
+    }
     if (token === 'large') return void response.end(`"${'x'.repeat(10_000_000)}"`)
     response.end(JSON.stringify({ sub: token === 'forged' ? '@ann:home.test' : '@ann:else.test' }))
   })
@@ -34,7 +87,13 @@ await onEachDatabase('people', ({ databaseUrl }) => {
   beforeAll(() => new Promise<void>((resolve) => elsewhere.listen(port, '127.0.0.1', resolve)))
   const servers = `home.test,else.test=http://127.0.0.1:${port}`
   const env = { MESSAGING_OPENID_SERVERS: servers, OPERATOR_TOKEN: 'operator-token-of-this-test' }
-  const open = new OpenOracle({ databaseUrl, env })
+  let db: Database | undefined
+  const probe = definePlugin({
+    name: 'table-probe',
+    summary: 'Hands the database to the test.',
+    setup: (boot) => void (db = boot.db),
+  })
+  const open = new OpenOracle({ databaseUrl, env, plugins: [probe] })
   const operator = { headers: { authorization: 'Bearer operator-token-of-this-test' } }
 
   it('links an account by a code, once, and ends the link', async () => {
@@ -60,6 +119,33 @@ await onEachDatabase('people', ({ databaseUrl }) => {
     expect((await other.delete(path)).status).toBe(404)
     expect((await user.delete(path)).status).toBe(200)
     expect((await user.get('/messaging/identity')).body.accounts).toEqual([])
+  })
+
+  it('takes a code from whoever writes it first, not twice, and not after ten minutes', async () => {
+    const [gil, hoa] = [await open.person('gil'), await open.person('hoa')]
+    const rooms = { gil: await open.directRoom(gil), hoa: await open.directRoom(hoa) }
+    const [user, other] = [await open.app.user(), await open.app.user()]
+    const { code } = (await user.post('/messaging/links')).body
+    await gil.say(rooms.gil, `!link ${code}`)
+    await gil.hears(rooms.gil, 'This account is linked to you now.')
+    await hoa.say(rooms.hoa, `!link ${code}`)
+    await hoa.hears(rooms.hoa, 'That code is wrong, used or too old.')
+    // A code says whose it is: the account is its owner's, and the link of before is over.
+    const theirs = (await other.post('/messaging/links')).body
+    await gil.say(rooms.gil, `!link ${theirs.code}`)
+    const accounts = async (who: TestUser) => (await who.get('/messaging/identity')).body.accounts
+    await expect.poll(() => accounts(other)).toEqual([{ userId: gil.userId, did: other.did }])
+    expect(await accounts(user)).toEqual([])
+    const late = (await user.post('/messaging/links')).body
+    if (!db) throw new Error('There is no database.')
+    await withMessagingTables(db)
+      .updateTable('messaging_codes')
+      .set((of) => ({ expires_at: of('expires_at', '-', 600_000) }))
+      .execute()
+    await hoa.say(rooms.hoa, `!link ${late.code}`)
+    const isRefused = ({ body }: { body: string }) => body.includes('wrong, used or too old')
+    await expect.poll(() => hoa.seen(rooms.hoa).filter(isRefused).length).toBe(2)
+    expect(await accounts(user)).toEqual([])
   })
 
   it('rests for an hour after five wrong codes, also for a right one', async () => {
@@ -91,6 +177,11 @@ await onEachDatabase('people', ({ databaseUrl }) => {
     expect(await link(at('forged'))).toMatchObject({ status: 401 })
     expect(await link(at('large'))).toMatchObject({ status: 401 })
     expect(await link(at('redirect'))).toMatchObject({ status: 503 })
+    expect(asked).not.toContain('followed')
+    // Ten megabytes in small pieces: nobody reads them to their end.
+    expect(await link(at('slow'))).toMatchObject({ status: 401 })
+    await expect.poll(() => slow.isClosed).toBe(true)
+    expect(slow.bytes).toBeLessThan(10_000_000)
     expect(await link(at('good'))).toMatchObject({ status: 200 })
   })
 

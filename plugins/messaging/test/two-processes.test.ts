@@ -8,6 +8,13 @@ const words = Array.from({ length: 24 }, (_, n) => `word${n}`).join(' ')
 const whole = (name: string) => `${words} and that was question ${name}.`
 const rooms = 10
 
+/**
+ * A request that was on its way to its socket when the process froze leaves when it wakes: nobody can call it back. The oracle asks
+ * for news and says that it is writing all the time, and neither changes anything in a room.
+ */
+const mayBeUnderWay = ({ method, path }: { method: string; path: string }) =>
+  (method === 'GET' && path.endsWith('/sync')) || (method === 'PUT' && path.includes('/typing/'))
+
 await onPostgres('two processes with one account', ({ databaseUrl }) => {
   let scene: MessagingScene
   let [first, second]: MessagingProcess[] = []
@@ -61,7 +68,7 @@ await onPostgres('two processes with one account', ({ databaseUrl }) => {
     other.signal('SIGCONT')
     await round('w', async () => {})
     const woken = scene.server.seen.slice(before).filter(({ agent }) => agent === 'second')
-    expect(woken).toEqual([])
+    expect(woken.filter((request) => !mayBeUnderWay(request))).toEqual([])
     await supervise(other)
     await round('s', async () => {
       one.signal('SIGTERM')

@@ -33,12 +33,14 @@ export interface Claim {
   readonly type: string
   /** The DID of the asset that the claim is about. */
   readonly subject: string
-  readonly submitter: string
+  /** Who claims it; an open claim has nobody yet. */
+  readonly submitter?: string
   /** The protocol whose version, the newest at that time, the registry checked the properties against. */
   readonly protocol?: { readonly did: string; readonly version: number }
   readonly properties: Readonly<Record<string, unknown>>
   readonly evidence?: readonly Evidence[]
-  readonly status: 'submitted' | 'approved' | 'rejected'
+  /** `open`: it waits for its properties, such as a question of a survey. */
+  readonly status: 'open' | 'submitted' | 'approved' | 'rejected'
   readonly evaluation?: Evaluation
   /** The id of the credential that an approved claim became. */
   readonly credential?: string

@@ -146,7 +146,7 @@ await onEachDatabase('claims', (where) => {
       'limit=x',
       'cursor=MDA',
       'cursor=!',
-      'status=open',
+      'status=closed',
     ])
       expect((await app.get(`/v1/claims?${wrong}`)).status, wrong).toBe(400)
   })

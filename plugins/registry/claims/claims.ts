@@ -9,12 +9,12 @@ import { conflicting, notFound, refused, unresolved } from '../refusal.ts'
 import { Allowance, type Quotas } from '../rights/allowance.ts'
 import { claimsOf, everything, type Reader } from '../rights/reader.ts'
 import type { RegistryDatabase } from '../tables.ts'
-import type { Write } from '../writing.ts'
+import type { Write, Writing } from '../writing.ts'
 import { unreviewed } from '../evaluation/tables.ts'
 import type { Basis, Claim, Evaluation } from './claim.ts'
 import { evaluatorOf } from './evaluators.ts'
 import { pageOf } from './pages.ts'
-import type { ClaimRequest, ClaimsQuery, EvaluationRequest } from './request.ts'
+import type { ClaimAnswer, ClaimRequest, ClaimsQuery, EvaluationRequest } from './request.ts'
 import { withClaimTables, type ClaimRow, type ClaimsDatabase } from './tables.ts'
 
 /** What `Claims` needs to submit and evaluate claims. */
@@ -83,7 +83,7 @@ export class Claims {
       writing.change({
         kind: 'claim',
         did: id,
-        version: 2,
+        version: await nextVersion(id, writing.db),
         type: row.type,
         action: 'asked',
         about: JSON.stringify({ subject: row.subject }),
@@ -111,6 +111,32 @@ export class Claims {
 
   /** Stores a claim about an asset, which only the party that controls the asset may submit. */
   submit(request: ClaimRequest, actor: Actor): Promise<Claim> {
+    return this.#write(actor, (writing) => this.#keep(request, actor, writing))
+  }
+
+  /** Fills in a claim that was opened about an asset, and so submits it. */
+  fill(id: string, answer: ClaimAnswer, actor: Actor): Promise<Claim> {
+    return this.#write(actor, async (writing) => {
+      const row = await rowOf(id, withClaimTables(writing.db))
+      if (row.status !== 'open')
+        throw conflicting(
+          `The claim ${id} is ${row.status} already.`,
+          'Submit another claim about the asset: POST /v1/claims.',
+          { status: row.status },
+        )
+      const { type, subject, protocol } = row
+      const request = { ...answer, type, subject, ...(protocol !== null && { protocol }) }
+      return this.#keep(request, actor, writing, row)
+    })
+  }
+
+  /** Keeps what is claimed: as a new claim, or in the place of an open one. */
+  async #keep(
+    request: ClaimRequest,
+    actor: Actor,
+    writing: Writing,
+    open?: ClaimRow,
+  ): Promise<Claim> {
     const { subject, protocol, evidence, submitter = actor.did ?? subject } = request
     if (actor.did !== undefined && submitter !== actor.did)
       throw new RuntimeError(
@@ -120,53 +146,53 @@ export class Claims {
           hint: 'A caller with a DID submits under it.',
         },
       )
-    return this.#write(actor, async (writing) => {
-      const asset = await writing.db
-        .selectFrom('registry_entities')
-        .select(['did', 'controller', 'status'])
-        .where('did', '=', subject)
-        .executeTakeFirst()
-      if (asset?.status !== 'active')
-        throw unresolved('subject', `there is no active entity ${subject}`)
-      mustControl(actor, asset)
-      const checker =
-        protocol === undefined
-          ? undefined
-          : await this.#conforming(protocol, request.properties, writing.db)
-      const allowance = await Allowance.open(writing, this.#quotas)
-      allowance.take({ claims: 1 })
-      await allowance.keep()
-      const id = randomUUID()
-      const row: ClaimRow = {
-        id,
-        ordinal: writing.change({
-          kind: 'claim',
-          did: id,
-          version: 1,
-          type: request.type,
-          action: 'submitted',
-          about: JSON.stringify({ subject }),
-        }),
+    const asset = await writing.db
+      .selectFrom('registry_entities')
+      .select(['did', 'controller', 'status'])
+      .where('did', '=', subject)
+      .executeTakeFirst()
+    if (asset?.status !== 'active')
+      throw unresolved('subject', `there is no active entity ${subject}`)
+    mustControl(actor, asset)
+    const checker =
+      protocol === undefined
+        ? undefined
+        : await this.#conforming(protocol, request.properties, writing.db)
+    const allowance = await Allowance.open(writing, this.#quotas)
+    allowance.take({ claims: 1 })
+    await allowance.keep()
+    const id = open?.id ?? randomUUID()
+    const row: ClaimRow = {
+      id,
+      ordinal: writing.change({
+        kind: 'claim',
+        did: id,
+        version: open ? 2 : 1,
         type: request.type,
-        subject,
-        submitter,
-        protocol: protocol ?? null,
-        protocol_version: checker?.version ?? null,
-        properties: JSON.stringify(request.properties),
-        evidence: evidence ? JSON.stringify(evidence) : null,
-        status: 'submitted',
-        oracle: null,
-        evaluation: null,
-        credential: null,
-        created_at: writing.at,
-        updated_at: writing.at,
-        ...unreviewed,
-        review: checker?.evaluation ? 'pending' : null,
-      }
-      await withClaimTables(writing.db).insertInto('registry_claims').values(row).execute()
-      if (checker?.evaluation) await this.#ask(writing.db, 'evaluate', id)
-      return claimOf(row)
-    })
+        action: 'submitted',
+        about: JSON.stringify({ subject }),
+      }),
+      type: request.type,
+      subject,
+      submitter,
+      protocol: protocol ?? null,
+      protocol_version: checker?.version ?? null,
+      properties: JSON.stringify(request.properties),
+      evidence: evidence ? JSON.stringify(evidence) : null,
+      status: 'submitted',
+      oracle: null,
+      evaluation: null,
+      credential: null,
+      created_at: writing.at,
+      updated_at: writing.at,
+      ...unreviewed,
+      review: checker?.evaluation ? 'pending' : null,
+    }
+    const tables = withClaimTables(writing.db)
+    if (open) await tables.updateTable('registry_claims').set(row).where('id', '=', id).execute()
+    else await tables.insertInto('registry_claims').values(row).execute()
+    if (checker?.evaluation) await this.#ask(writing.db, 'evaluate', id)
+    return claimOf(row)
   }
 
   /** Records the verdict of an oracle on a claim. The verdict is final; an approved claim becomes a credential. */
@@ -176,6 +202,12 @@ export class Claims {
       const tables = withClaimTables(writing.db)
       const row = await rowOf(id, tables)
       const evaluator = await evaluatorOf(row, asked.oracle, actor, this.#oracle.did, writing.db)
+      if (row.status === 'open')
+        throw conflicting(
+          `The claim ${id} is open: nobody has submitted it yet.`,
+          'It is filled in with POST /v1/claims/{id}/submission.',
+          { status: row.status },
+        )
       if (row.status !== 'submitted')
         throw conflicting(
           `The claim ${id} is ${row.status} already.`,
@@ -193,7 +225,7 @@ export class Claims {
       const ordinal = writing.change({
         kind: 'claim',
         did: id,
-        version: row.review === 'asked' ? 3 : 2,
+        version: await nextVersion(id, writing.db),
         type: row.type,
         action: status,
         about: JSON.stringify({ subject: row.subject, oracle: evaluator }),
@@ -236,6 +268,17 @@ export class Claims {
   }
 }
 
+/** The version that the next change of a claim makes: opened, submitted, asked about, decided. */
+async function nextVersion(id: string, db: RegistryDatabase): Promise<number> {
+  const { newest } = await db
+    .selectFrom('registry_changes')
+    .select(({ fn }) => fn.max('version').as('newest'))
+    .where('did', '=', id)
+    .where('kind', '=', 'claim')
+    .executeTakeFirstOrThrow()
+  return Number(newest ?? 0) + 1
+}
+
 /** The row of a claim that the reader sees. */
 export async function rowOf(
   id: string,
@@ -258,7 +301,7 @@ export function claimOf(row: ClaimRow): Claim {
     id: row.id,
     type: row.type,
     subject: row.subject,
-    submitter: row.submitter,
+    ...(row.status !== 'open' && { submitter: row.submitter }),
     ...(row.protocol !== null && {
       protocol: { did: row.protocol, version: row.protocol_version ?? 0 },
     }),

@@ -110,14 +110,15 @@ const read = (did: string, db: RegistryDatabase) =>
     .where('did', '=', did)
     .executeTakeFirst()
 
-/** Who made an entity or a claim: a DID, or the name of a key. */
+/** Who made an entity or submitted a claim: a DID, or the name of a key. Whoever opened a claim has only asked. */
 async function makerOf(id: string, db: RegistryDatabase): Promise<string | undefined> {
   const first = await db
     .selectFrom('registry_changes')
     .select('actor')
     .where('did', '=', id)
-    .where('version', '=', 1)
+    .where('action', 'in', ['created', 'submitted'])
     .where('kind', 'in', ['entity', 'claim'])
+    .orderBy('version')
     .executeTakeFirst()
   return first?.actor
 }

@@ -61,6 +61,11 @@ export const claimSchema = z.object(
 /** A claim that passed the schema. */
 export type ClaimRequest = z.output<typeof claimSchema>
 
+/** The body of a request that fills in an open claim: its asset, type and protocol are there already. */
+export const answerSchema = claimSchema.pick({ properties: true, evidence: true, submitter: true })
+/** What fills in an open claim. */
+export type ClaimAnswer = z.output<typeof answerSchema>
+
 const someNotes = 'notes of at most 4000 characters'
 const reason = z.string(wants(someNotes)).max(4000, wants(someNotes))
 
@@ -83,7 +88,10 @@ export const claimsQuery = pageSchema.extend({
   subject: z.string().optional(),
   type: z.string().optional(),
   status: z
-    .enum(['submitted', 'approved', 'rejected'], wants('"submitted", "approved" or "rejected"'))
+    .enum(
+      ['open', 'submitted', 'approved', 'rejected'],
+      wants('"open", "submitted", "approved" or "rejected"'),
+    )
     .optional(),
   submitter: z.string().optional(),
   oracle: z.string().optional(),

@@ -14,7 +14,7 @@ export type ClaimRow = ReviewColumns & {
   protocol_version: number | null
   properties: string
   evidence: string | null
-  status: 'submitted' | 'approved' | 'rejected'
+  status: 'open' | 'submitted' | 'approved' | 'rejected'
   /** The oracle that evaluated the claim. */
   oracle: string | null
   evaluation: string | null

@@ -63,7 +63,7 @@ export function issue(
           id: `urn:uuid:${claim.id}`,
           claimType: claim.type,
           ...(protocol && { protocol: { id: protocol.did, version: protocol.version } }),
-          submitter: claim.submitter,
+          submitter: claim.submitter ?? claim.subject,
           submitted: claim.createdAt,
           properties: claim.properties,
         },

@@ -21,6 +21,7 @@ export async function scopeOf(
     .where('subject', '=', claim.subject)
     .where('protocol', '=', claim.protocol)
     .where('ordinal', '<', claim.ordinal)
+    .where('status', '!=', 'open')
     .orderBy('ordinal', 'desc')
     .limit(mostEarlier)
     .execute()

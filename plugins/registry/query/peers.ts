@@ -1,3 +1,4 @@
+import type { Opened, WantedOpen } from '../claims/opened.ts'
 import { withClaimTables } from '../claims/tables.ts'
 import type { ImprecisionOf } from '../evaluation/minting.ts'
 import { at, namesOf } from '../indexes/values.ts'
@@ -37,6 +38,13 @@ export interface PeerDoor {
   ): AsyncIterable<FoundTwin>
   /** The newest approved claim about each of some twins. */
   approved(wanted: WantedClaims, calling: Calling): Promise<readonly ApprovedClaim[]>
+  /** Opens a claim about each of some twins, to be filled in later; the same purpose opens none twice. */
+  openClaims(wanted: WantedOpen, calling: Calling): Promise<Opened>
+  /** The claims of a purpose that wait, by the twins that they are about. */
+  openAbout(
+    wanted: Omit<WantedOpen, 'type'>,
+    calling: Calling,
+  ): Promise<ReadonlyMap<string, string>>
   /** Has another plugin tell how far the measured mean of a project may be off: that share is taken off what is minted. */
   learnImprecision(imprecisionOf: ImprecisionOf): void
 }

@@ -9,17 +9,20 @@ export interface Range {
   readonly high: string | number
 }
 
+/** The values of an indexed property, in some ranges. */
+export interface ValuesDriver {
+  readonly kind: 'values'
+  readonly path: string
+  readonly isText: boolean
+  readonly indexes: readonly IndexRow[]
+  /** Without overlap, in the order of the walk. */
+  readonly ranges: readonly Range[]
+  readonly descending: boolean
+}
+
 /** What a query walks along, in keyset order. Every other condition is checked on what the walk meets. */
 export type Driver =
-  | {
-      readonly kind: 'values'
-      readonly path: string
-      readonly isText: boolean
-      readonly indexes: readonly IndexRow[]
-      /** Without overlap, in the order of the walk. */
-      readonly ranges: readonly Range[]
-      readonly descending: boolean
-    }
+  | ValuesDriver
   | { readonly kind: 'edges'; readonly condition: EdgeCondition; readonly did: string }
   | {
       readonly kind: 'entities'
@@ -33,16 +36,38 @@ const everyNumber: Range = { low: -Number.MAX_VALUE, high: Number.MAX_VALUE }
 const everyText: Range = { low: '', high: last }
 const isText = ({ type }: IndexRow): boolean => type === 'string'
 
-/** Chooses what a query walks along: its sort; else the first condition that must hold and that an index or an edge answers. */
-export function plan(condition: Bound | undefined, sort: string | undefined, known: Known): Driver {
+/**
+ * What a query can walk along: its sort alone; else each edge that must be there, and the first condition that must hold and
+ * that an index answers; else all entities. The order depends on nothing but the query, so that a cursor can name one of them.
+ */
+export function plan(
+  condition: Bound | undefined,
+  sort: string | undefined,
+  known: Known,
+): readonly Driver[] {
   const musts = condition === undefined ? [] : conjunctsOf(condition)
   const descending = sort?.startsWith('-') ?? false
   const path = descending ? sort?.slice(1) : sort
-  if (path !== undefined && path !== '@created') return sorted(path, descending, musts, known)
+  if (path !== undefined && path !== '@created') return [sorted(path, descending, musts, known)]
   const only = columnOf(musts)
-  if (path === '@created') return { kind: 'entities', only, descending }
-  const edge = musts.find((must) => must.kind === 'edge' && must.dids.length === 1)
-  if (edge?.kind === 'edge') return { kind: 'edges', condition: edge, did: edge.dids[0] ?? '' }
+  if (path === '@created') return [{ kind: 'entities', only, descending }]
+  const edges = edgesThatMust(condition)
+    .filter(({ dids }) => dids.length === 1)
+    .slice(0, mostEdges)
+    .map((edge): Driver => ({ kind: 'edges', condition: edge, did: edge.dids[0] ?? '' }))
+  const values = valuesOf(musts)
+  if (values) return [...edges, values]
+  return edges.length > 0 ? edges : [{ kind: 'entities', only, descending: false }]
+}
+
+/** The most edges among which a query chooses what it walks along. */
+const mostEdges = 5
+
+/** The conditions on edges that must hold. */
+export const edgesThatMust = (condition: Bound | undefined): EdgeCondition[] =>
+  condition === undefined ? [] : conjunctsOf(condition).filter((must) => must.kind === 'edge')
+
+function valuesOf(musts: readonly Bound[]): ValuesDriver | undefined {
   const properties = musts.filter((must) => must.kind === 'property')
   for (const operators of [
     ['='],
@@ -58,7 +83,7 @@ export function plan(condition: Bound | undefined, sort: string | undefined, kno
     )
     if (found) return along(found, properties)
   }
-  return { kind: 'entities', only, descending: false }
+  return undefined
 }
 
 function conjunctsOf(condition: Bound): Bound[] {
@@ -67,7 +92,7 @@ function conjunctsOf(condition: Bound): Bound[] {
 
 const hasOneTable = (rows: readonly IndexRow[]) => new Set(rows.map(isText)).size === 1
 
-function along({ path, by }: Property, properties: readonly Property[]): Driver {
+function along({ path, by }: Property, properties: readonly Property[]): ValuesDriver {
   const indexes = [...by.values()].map(({ row }) => row)
   const ofPath = properties.filter((one) => one.path === path)
   const text = indexes.every(isText)
@@ -81,7 +106,12 @@ function along({ path, by }: Property, properties: readonly Property[]): Driver 
   }
 }
 
-function sorted(path: string, descending: boolean, musts: readonly Bound[], known: Known): Driver {
+function sorted(
+  path: string,
+  descending: boolean,
+  musts: readonly Bound[],
+  known: Known,
+): ValuesDriver {
   const protocol = columnOf(
     musts.filter((must) => must.kind === 'field' && must.name === 'protocol'),
   )

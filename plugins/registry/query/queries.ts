@@ -5,13 +5,15 @@ import type { Lists } from '../reading/lists.ts'
 import { compareValues, namesOf, valuesAt } from '../indexes/values.ts'
 import { protocolsOf, type Reader } from '../rights/reader.ts'
 import { seenAmong } from '../rights/seen-among.ts'
+import { invalid } from '../refusal.ts'
 import type { EntityRow, RegistryDatabase } from '../tables.ts'
 import { bind, type Bound, type EdgeCondition, type Known } from './binding.ts'
 import { printOf, readPosition, writePosition } from './cursor.ts'
 import { parse, type Condition, type Parameters } from './grammar.ts'
 import { holds, type Read } from './matching.ts'
+import { holdersOf, Narrowing } from './narrowing.ts'
 import { plan, type Driver } from './plan.ts'
-import { Walking, type Met, type Position } from './walking.ts'
+import { Walking, type Met, type Narrow, type Position } from './walking.ts'
 
 /** What a query asks. */
 export interface Query {
@@ -42,21 +44,24 @@ const mostIndexes = 10_000
 
 interface Plan {
   readonly driver: Driver
+  readonly narrow?: Narrow | undefined
   readonly condition: Bound | undefined
   readonly status: 'active' | 'deactivated' | 'all'
   readonly reader: Reader
 }
 
-/** Answers queries: walks along one index in bounded slices, and checks everything else on what it meets. */
+/** Answers queries: walks along one index or edge in bounded slices, and checks everything else on what it meets. */
 export class Queries {
   readonly #db: RegistryDatabase
   readonly #lists: Lists
   readonly #walking: Walking
+  readonly #narrowing: Narrowing
 
   constructor(db: RegistryDatabase, lists: Lists) {
     this.#db = db
     this.#lists = lists
     this.#walking = new Walking(db)
+    this.#narrowing = new Narrowing(db, this.#walking)
   }
 
   /** A page of the entities of which a condition holds, as far as the reader sees them. */
@@ -65,10 +70,15 @@ export class Queries {
     const parsed = conditionOf(query)
     const known = await this.#known([...pathsOf(parsed), sort?.replace(/^-/, '')], reader)
     const condition = parsed && bind(parsed, known)
-    const driver = plan(condition, sort, known)
-    const asked = { driver, condition, status, reader }
+    const ways = plan(condition, sort, known)
     const print = printOf({ where, parameters, filter, sort, status })
     const after = cursor === undefined ? undefined : readPosition(cursor, print)
+    const way = after?.way ?? (await this.#narrowing.shortest(ways))
+    const driver = ways[way]
+    if (!driver)
+      throw invalid('cursor', 'the indexes have changed', 'Begin again without a cursor.')
+    const narrow = await this.#narrowing.along(driver, ways, condition, reader)
+    const asked = { driver, narrow, condition, status, reader }
     const rows: Met[] = []
     const walk = this.#walk(asked, after, mostLooked.page, signal)
     let left: Position | undefined
@@ -85,7 +95,7 @@ export class Queries {
     const items = await this.#lists.withEdges(rows.slice(0, limit).map(({ row }) => row))
     return {
       items,
-      ...(more && { nextCursor: writePosition(print, more) }),
+      ...(more && { nextCursor: writePosition(print, { ...more, way }) }),
       ...(query.count && { count: await this.#count(asked, signal) }),
     }
   }
@@ -121,12 +131,13 @@ export class Queries {
     most: number,
     signal: AbortSignal | undefined,
   ): AsyncGenerator<Met[], Position | undefined> {
-    const { driver } = asked
+    const { driver, narrow } = asked
     let after = from
     for (let looked = 0; looked < most;) {
       signal?.throwIfAborted()
-      const { met, last, done } = await this.#walking.slice(driver, after)
-      looked += met.length + 1
+      const slice = await this.#walking.slice(driver, after, narrow)
+      const { met, last, done } = slice
+      looked += slice.looked + 1
       const found = await this.#filter(asked, met)
       if (found.length > 0) yield found
       if (done) return undefined
@@ -149,30 +160,13 @@ export class Queries {
     return found.filter(({ row }) => seen.has(row.did))
   }
 
-  /** Of which entities of a slice each condition on edges holds. An edge from an entity that the reader does not see counts for nothing. */
+  /** Of which entities of a slice each condition on edges holds. */
   async #edgesOf(condition: Bound | undefined, met: readonly Met[], reader: Reader) {
     const holding = new Map<EdgeCondition, ReadonlySet<string>>()
     if (!condition || met.length === 0) return holding
     const dids = met.map(({ row }) => row.did)
-    for (const one of edgeConditionsOf(condition)) {
-      const others =
-        one.direction === 'in'
-          ? [...(await seenAmong(this.#db, 'entity', one.dids, reader))]
-          : one.dids
-      const [own, other] =
-        one.direction === 'in' ? (['target', 'source'] as const) : (['source', 'target'] as const)
-      const rows =
-        others.length === 0
-          ? []
-          : await this.#db
-              .selectFrom('registry_edges')
-              .select(own)
-              .where(own, 'in', dids)
-              .where('role', '=', one.role)
-              .where(other, 'in', others)
-              .execute()
-      holding.set(one, new Set(rows.flatMap((row) => Object.values(row))))
-    }
+    for (const one of edgeConditionsOf(condition))
+      holding.set(one, await holdersOf(this.#db, one, dids, reader))
     return holding
   }
 

@@ -187,6 +187,57 @@ await onEachDatabase('queries', (where) => {
     expect((await list(`where=${leaving}`)).code).toBe('INVALID_INPUT')
   })
 
+  it('take every value for a value, wherever it stands, and nothing of it for a command', async () => {
+    const { protocol, ask, serials } = await meters([{ serial: 'only', power: 1, tags: ['t'] }])
+    const attacks = [
+      "' or '1'='1",
+      "x'; drop table registry_entities; --",
+      'x" or 1 = 1 --',
+      "') union select did from registry_entities --",
+      '%',
+      '_nly',
+      '\\',
+      '$p',
+      '\u0001',
+    ]
+    for (const attack of attacks) {
+      const quoted = `'${attack.replaceAll("'", "''")}'`
+      for (const condition of [
+        `serial = ${quoted}`,
+        `serial in (${quoted}, 'nobody')`,
+        `serial prefix ${quoted}`,
+        `serial contains ${quoted}`,
+        `serial between ${quoted} and ${quoted}`,
+        `tags = ${quoted}`,
+        `@did = ${quoted}`,
+        `@type prefix ${quoted}`,
+        `@controller = ${quoted}`,
+        `@text contains ${quoted}`,
+        `@out.joins = ${quoted}`,
+        `@in.joins in (${quoted}, 'did:ixo:entity/none')`,
+      ])
+        expect([condition, await serials(condition)]).toEqual([condition, []])
+      for (const condition of ['serial = $a', '@did = $a', '@out.joins = $a', 'serial prefix $a']) {
+        const parameters = { p: protocol.did, a: attack }
+        expect([attack, condition, (await ask(condition, { parameters })).items]).toEqual([
+          attack,
+          condition,
+          [],
+        ])
+      }
+      for (const body of [
+        { where: `power = ${quoted}` },
+        { where: `${attack} = 1` },
+        { where: `@out.${attack} x = 'x'` },
+        { where: 'power = $p', parameters: { p: attack } },
+        { sort: attack },
+        { cursor: attack },
+      ])
+        expect([body, (await app.post('/v1/query', body)).status]).toEqual([body, 400])
+      expect(await serials(`serial != ${quoted}`)).toEqual(['only'])
+    }
+  })
+
   it('refuse what they cannot answer, and say where it stands', async () => {
     const { protocol } = await meters([])
     const faults: [object, string][] = [

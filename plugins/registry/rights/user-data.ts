@@ -54,8 +54,9 @@ export async function eraseRegistry(
   const told = await takeBackOf(did, db, takingBack)
   const claims = await run(
     db,
-    sql`delete from registry_claims where submitter = ${did} and status = 'submitted'
-      and credential is null returning id as did`,
+    sql`delete from registry_claims where submitter = ${did} and status = 'submitted' and credential is null
+      or status = 'open' and (subject = ${did}
+        or subject in (select did from registry_entities where controller = ${did})) returning id as did`,
   )
   await forgetChanges(db, 'claim', claims)
   // An evaluation that began meanwhile has noted its turn by now, or finds its claim gone.

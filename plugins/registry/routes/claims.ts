@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { created } from '#core'
-import { claimSchema, claimsQuery, evaluationSchema } from '../claims/request.ts'
+import { answerSchema, claimSchema, claimsQuery, evaluationSchema } from '../claims/request.ts'
 import { route, seesAny } from '../context.ts'
 import { refuseLostDigits } from '../digits.ts'
 import { onlyKnown } from '../reading/known-parameters.ts'
@@ -39,6 +39,17 @@ export const claimsRoutes = {
     async run({ id }, ctx) {
       const { claims, readers } = await ctx.self.registry()
       return claims.read(id, readers.of(ctx))
+    },
+  }),
+  'POST /v1/claims/:id/submission': route({
+    auth: 'bearer',
+    summary: 'Fills in a claim that was opened about an asset, such as a question of a survey.',
+    input: answerSchema.extend({ id: idParameter }),
+    raw: true,
+    async run({ id, ...answer }, ctx) {
+      refuseLostDigits(ctx.raw)
+      const registry = await ctx.self.registry()
+      return registry.claims.fill(id, answer, registry.actorOf(ctx))
     },
   }),
   'POST /v1/claims/:id/credit': route({

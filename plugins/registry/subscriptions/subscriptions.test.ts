@@ -69,6 +69,7 @@ await onEachDatabase('subscriptions', (where) => {
       [{ ...good, url: 'https://10.0.0.1/x' }, 'url'],
       [{ ...good, url: 'https://169.254.169.254/latest' }, 'url'],
       [{ ...good, url: 'https://[fd00::1]/x' }, 'url'],
+      [{ ...good, url: 'https://[::ffff:10.0.0.1]/x' }, 'url'],
       [{ ...good, url: 'https://user:pass@hooks.example/' }, 'url'],
       [{ ...good, url: 'file:///etc/passwd' }, 'url'],
       [{ ...good, secret: 'short' }, 'secret'],
@@ -81,6 +82,17 @@ await onEachDatabase('subscriptions', (where) => {
       expect([body, answer.status, answer.body.details?.[0].path]).toEqual([body, 400, path])
       expect(JSON.stringify(answer.body)).not.toContain('not base64 at all')
     }
+    for (const path of ['/', '/v1/entities'])
+      expect(
+        await app.post('/v1/subscriptions', { ...good, url: `${app.url}${path}` }),
+      ).toMatchObject({
+        status: 400,
+        body: {
+          message: expect.stringContaining(
+            'the address of this server, which would hear of itself',
+          ),
+        },
+      })
     const made = await app.post('/v1/subscriptions', good)
     expect(made.status).toBe(201)
     const stranger = await app.app.user()

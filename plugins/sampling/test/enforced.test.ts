@@ -131,7 +131,16 @@ await onEachDatabase('the rules of sampling are enforced', ({ databaseUrl }) => 
     const { made } = calls()
     const { justification } = complete
     const path = await made({ ...small, justification })
-    expect(await missing(path, { projects, verifierDraws: true })).toContain('erCoverage')
+    const { status, body } = await submit(path, { projects, verifierDraws: true })
+    expect(status).toBe(422)
+    expect(
+      body.details.missing.filter(({ path: piece }: { path: string }) => piece === 'erCoverage'),
+    ).toEqual([
+      {
+        path: 'erCoverage',
+        message: 'The fraction of emission reductions that the sample covers.',
+      },
+    ])
   })
 
   it('rule 6: a dropout of everybody, or of less than nobody, is refused', async () => {

@@ -129,9 +129,119 @@ await onEachDatabase('from twins to a sample and back', (on) => {
     expect(JSON.stringify(drawn.strata)).not.toContain('did:ixo:home/24')
   })
 
+  it('opens a survey claim about every drawn twin, once for a period, and its answer is one claim', async () => {
+    const { strata } = await read(`/v1/sampling/${designId}/selection`)
+    const drawn: string[] = strata.flatMap(({ ids }: { ids: string[] }) => ids)
+    const at = `/v1/sampling/${designId}/survey`
+    const opening = { protocol: survey, period: 'rehearsal' }
+    const unknown = await app.post(at, { protocol: 'did:ixo:protocol/none' }, asKey)
+    expect([unknown.status, unknown.body.message]).toEqual([
+      422,
+      expect.stringContaining('there is no protocol did:ixo:protocol/none'),
+    ])
+    const stranger = await app.user()
+    expect((await stranger.post(at, opening)).status).toBe(403)
+    expect(await send(at, opening, 200)).toMatchObject({
+      drawn: drawn.length,
+      opened: drawn.length,
+      gone: [],
+    })
+    expect(await send(at, opening, 200)).toMatchObject({ opened: 0 })
+    const state = async () => {
+      const found = await read(`${at}?protocol=${survey}&period=rehearsal`)
+      return found.strata.flatMap(({ twins }: any) => twins) // any: members of an answer
+    }
+    const waiting = await state()
+    expect(waiting.map(({ did }: { did: string }) => did)).toEqual(drawn)
+    const [first, second] = waiting
+    const claim = await read(`/v1/claims/${first.open}`)
+    expect(claim).toMatchObject({
+      subject: first.did,
+      type: 'Survey',
+      status: 'open',
+      properties: {},
+      protocol: { did: survey, version: 1 },
+    })
+    expect(claim.submitter).toBeUndefined()
+    expect((await read(`/v1/claims?status=open&protocol=${survey}`)).items).toHaveLength(
+      drawn.length,
+    )
+    const early = await app.post(
+      `/v1/claims/${first.open}/evaluation`,
+      { status: 'approved' },
+      asVerifier,
+    )
+    expect([early.status, early.body.message]).toEqual([
+      409,
+      expect.stringContaining('nobody has submitted it yet'),
+    ])
+    const wrong = await app.post(
+      `/v1/claims/${first.open}/submission`,
+      { properties: { hourz: 4 } },
+      asKey,
+    )
+    expect([wrong.status, wrong.body.message]).toEqual([
+      400,
+      expect.stringContaining('did you mean "hours"?'),
+    ])
+    expect(await read(`/v1/claims/${first.open}`)).toEqual(claim)
+    expect(
+      (await stranger.post(`/v1/claims/${first.open}/submission`, { properties: { hours: 4 } }))
+        .status,
+    ).toBe(403)
+    // The controller of a drawn twin may answer, and takes what waits for the twin along when its data is erased.
+    const owner = await app.user()
+    const given = await app.patch(
+      `/v1/entities/${encodeURIComponent(first.did)}`,
+      { controller: owner.did },
+      { ...asKey, 'if-match': '*' },
+    )
+    expect(given.status).toBe(200)
+    const hers = await owner.get('/v1/claims?status=open')
+    expect(hers.body.items.map(({ id }: { id: string }) => id)).toEqual([first.open])
+    expect((await owner.erase()).erased.registry).toMatchObject({ claim: 1 })
+    expect((await app.get(`/v1/claims/${first.open}`, { headers: asKey })).status).toBe(404)
+    expect(
+      await app.get(`/v1/entities/${encodeURIComponent(first.did)}`, { headers: asKey }),
+    ).toMatchObject({ status: 404 })
+    const n = Number(first.did.split('/')[1])
+    await home(n, n % 2 === 0 ? 'urban' : 'rural')
+    await join(n)
+    expect(await send(at, opening, 200)).toMatchObject({ opened: 1 })
+    const answer = { properties: { hours: 4 } }
+    await send(`/v1/claims/${first.open}/submission`, answer, 200)
+    await expect
+      .poll(async () => (await read(`/v1/claims/${first.open}`)).status, patience)
+      .toBe('approved')
+    const filled = await read(`/v1/claims/${first.open}`)
+    expect(filled).toMatchObject({ submitter: first.did, properties: { hours: 4 } })
+    expect(filled.credential).toBeDefined()
+    expect((await app.post(`/v1/claims/${first.open}/submission`, answer, asKey)).status).toBe(409)
+    const [done, open] = await state()
+    expect([done, open]).toEqual([{ did: first.did, claim: first.open }, second])
+    expect(await send(at, opening, 200)).toMatchObject({ opened: 0 })
+    expect(await send(at, { ...opening, period: 'next' }, 200)).toMatchObject({
+      opened: drawn.length,
+    })
+    // Whoever answers is the maker of the claim: the key that filled it in does not judge it, the one that opened it may.
+    const judged = `/v1/claims/${second.open}/evaluation`
+    const manual = { status: 'approved' }
+    await send(
+      `/v1/claims/${second.open}/submission`,
+      { properties: { hours: 0 } },
+      200,
+      asVerifier,
+    )
+    await expect
+      .poll(async () => (await read(`/v1/claims/${second.open}`)).review?.state, patience)
+      .toBe('asked')
+    expect((await app.post(judged, manual, asVerifier)).status).toBe(403)
+  })
+
   it('takes the approved claims about the drawn twins back as the recalculation by stratum', async () => {
     const { strata } = await read(`/v1/sampling/${designId}/selection`)
     const before = await read(`/v1/sampling/${designId}`)
+    const since = new Date().toISOString()
     const drawn = strata.flatMap(({ ids }: { ids: string[] }) => ids)
     // One household answers nothing, and one that was not drawn answers and does not count.
     const [silent, ...answering] = drawn as string[]
@@ -150,7 +260,7 @@ await onEachDatabase('from twins to a sample and back', (on) => {
         },
         201,
       )
-    const state = () => read(`/v1/sampling/${designId}/survey?protocol=${survey}`)
+    const state = () => read(`/v1/sampling/${designId}/survey?protocol=${survey}&since=${since}`)
     await expect
       .poll(
         async () =>
@@ -165,7 +275,7 @@ await onEachDatabase('from twins to a sample and back', (on) => {
     expect(first.twins.find(({ did }: { did: string }) => did === silent)).toEqual({ did: silent })
     const next = await send(
       `/v1/sampling/${designId}/survey/recalculate`,
-      { protocol: survey, property: 'hours' },
+      { protocol: survey, property: 'hours', since },
       200,
     )
     expect(next.revision).toBe(before.revision + 1)

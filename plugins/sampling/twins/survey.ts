@@ -6,6 +6,11 @@ import { shown, wants } from '../wants.ts'
 import type { Asking, Twins } from './twins.ts'
 
 const aTime = 'a time such as 2027-01-31T12:00:00Z'
+const period = z
+  .string(wants('the name of a period, such as 2027-H1'))
+  .min(1)
+  .max(100)
+  .describe('The period that is surveyed: each opens claims of its own; without one "first"')
 const time = z.iso.datetime({ offset: true, ...wants(aTime) }).optional()
 
 /** Which claims are the answers of a survey. */
@@ -17,6 +22,18 @@ export const surveySchema = z.object({
     .describe('The protocol of the survey claims'),
   since: time.describe('Only claims that were submitted from then on'),
   until: time.describe('Only claims that were submitted before'),
+  period: period.optional(),
+})
+/** What opens a survey. */
+export const openingSchema = z.object({
+  protocol: surveySchema.shape.protocol,
+  type: z
+    .string(wants('the type of the claims'))
+    .min(1)
+    .max(100)
+    .default('Survey')
+    .describe('The type of the claims'),
+  period: period.default('first'),
 })
 /** Which claims are the answers, and which of their properties is measured. */
 export const surveyedSchema = surveySchema.extend({
@@ -31,8 +48,12 @@ type Survey = z.output<typeof surveySchema>
 /** The answers of a stratum, by the twins that were drawn. */
 interface Answers {
   readonly name: string
-  /** The twins drawn, each with the approved claim about it, where there is one. */
-  readonly twins: readonly { readonly did: string; readonly claim?: string }[]
+  /** The twins drawn, each with the approved claim about it, or the open one that waits to be filled in. */
+  readonly twins: readonly {
+    readonly did: string
+    readonly claim?: string
+    readonly open?: string
+  }[]
   readonly values: readonly { readonly claim: string; readonly value: unknown }[]
 }
 
@@ -40,30 +61,27 @@ interface Answers {
 export async function answersOf(
   registry: Twins | undefined,
   selection: Selection,
-  { protocol, since, until, property }: Survey & { readonly property?: string },
+  {
+    protocol,
+    since,
+    until,
+    period: named = 'first',
+    property,
+  }: Survey & { readonly property?: string },
   asking: Asking,
 ): Promise<Answers[]> {
-  if (!registry)
-    throw conflicting(
-      'A survey by claims needs the plugin registry, which is off.',
-      'Send the figures of the period to …/recalculate, or turn the registry on.',
-      { field: 'protocol', value: protocol },
-    )
-  const { strata } = selection
-  if (!strata)
-    throw conflicting('Nothing is drawn yet, so nobody is surveyed.', 'Draw the sample first.', {
-      field: 'selection',
-      value: null,
-    })
+  const { twins, strata, purpose } = drawnTwins(registry, selection, protocol, named)
   const answers = []
   for (const { name, ids } of strata) {
-    const claims = await registry.approved({ protocol, subjects: ids, since, until }, asking)
+    const claims = await twins.approved({ protocol, subjects: ids, since, until }, asking)
     const byTwin = new Map(claims.map((claim) => [claim.subject, claim]))
+    const waiting = await twins.openAbout({ purpose, protocol, subjects: ids }, asking)
     answers.push({
       name,
       twins: ids.map((did) => {
         const claim = byTwin.get(did)
-        return { did, ...(claim && { claim: claim.id }) }
+        const open = waiting.get(did)
+        return { did, ...(claim && { claim: claim.id }), ...(open !== undefined && { open }) }
       }),
       values: claims.map((claim) => ({
         claim: claim.id,
@@ -75,6 +93,51 @@ export async function answersOf(
     })
   }
   return answers
+}
+
+/** How far a survey is, stratum by stratum. */
+export const stateOf = ({ designId }: SampleDesign, answers: readonly Answers[]) => ({
+  designId,
+  strata: answers.map(({ name, twins }) => ({
+    name,
+    drawn: twins.length,
+    completes: twins.filter(({ claim }) => claim !== undefined).length,
+    twins,
+  })),
+})
+
+/** Opens a claim about every twin that was drawn, for the party that controls the twin to fill in; each once for a period. */
+export async function openSurvey(
+  registry: Twins | undefined,
+  selection: Selection,
+  { protocol, type, period: named }: z.output<typeof openingSchema>,
+  asking: Asking,
+) {
+  const { twins, strata, purpose } = drawnTwins(registry, selection, protocol, named)
+  const subjects = strata.flatMap(({ ids }) => ids)
+  const opened = await twins.openClaims({ purpose, protocol, type, subjects }, asking)
+  return { protocol, period: named, drawn: subjects.length, ...opened }
+}
+
+/** The registry and what was drawn; the purpose of the claims names the design, its frame and the period. */
+function drawnTwins(
+  twins: Twins | undefined,
+  { designId, frameDigest, strata }: Selection,
+  protocol: string,
+  named: string,
+) {
+  if (!twins)
+    throw conflicting(
+      'A survey by claims needs the plugin registry, which is off.',
+      'Send the figures of the period to …/recalculate, or turn the registry on.',
+      { field: 'protocol', value: protocol },
+    )
+  if (!strata)
+    throw conflicting('Nothing is drawn yet, so nobody is surveyed.', 'Draw the sample first.', {
+      field: 'selection',
+      value: null,
+    })
+  return { twins, strata, purpose: `survey ${designId} ${named}` }
 }
 
 /** What a period found, worked out from the answers: mean, deviation and dropout of every stratum, and of the whole by weight. */

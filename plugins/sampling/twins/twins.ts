@@ -6,6 +6,13 @@ export interface Asking {
   readonly caller?: string
 }
 
+/** The claims that a survey asks for: one about each twin that was drawn. */
+interface Asked {
+  readonly purpose: string
+  readonly protocol: string
+  readonly subjects: readonly string[]
+}
+
 /** What sampling asks of the registry, where the app has it. */
 export interface Twins {
   twins(
@@ -31,6 +38,11 @@ export interface Twins {
       readonly properties: Readonly<Record<string, unknown>>
     }[]
   >
+  openClaims(
+    wanted: Asked & { readonly type: string },
+    asking: Asking,
+  ): Promise<{ readonly opened: number; readonly gone: readonly string[] }>
+  openAbout(wanted: Asked, asking: Asking): Promise<ReadonlyMap<string, string>>
   learnImprecision(
     imprecisionOf: (
       project: string,
