@@ -28,6 +28,7 @@ export type {
   Fetch,
   Log,
   ModelContext,
+  ModelWords,
   Session,
   TurnContext,
   User,
@@ -136,12 +137,14 @@ export type { RoomChange, ToldRoomChange } from './plugin/rooms/change.ts'
 export type { Schema, Shape } from './plugin/schema.ts'
 export type {
   EnsuredSession,
+  FoundMessage,
   NewWords,
   PluginSessions,
   RoomName,
   Rooms,
   SaidWords,
   ShownComponent,
+  WantedMessage,
   WantedSession,
 } from './plugin/sessions.ts'
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'

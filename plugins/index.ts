@@ -1,3 +1,4 @@
+import feedback from './feedback/index.ts'
 import memory from './memory/index.ts'
 import messaging from './messaging/index.ts'
 import openaiApi from './openai-api/index.ts'
@@ -7,12 +8,14 @@ import preferences from './preferences/index.ts'
 import queryGateway from './query-gateway/index.ts'
 import registry from './registry/index.ts'
 import sampling from './sampling/index.ts'
+import showcase from './showcase/index.ts'
 import usage from './usage/index.ts'
 import ussd from './ussd/index.ts'
 import weather from './weather/index.ts'
 
 /** The plugins that come with the runtime, as `npm start` loads them. */
 export const bundled = [
+  feedback,
   memory,
   messaging,
   openaiApi,
@@ -22,6 +25,7 @@ export const bundled = [
   queryGateway,
   registry,
   sampling,
+  showcase,
   usage,
   ussd,
   weather,

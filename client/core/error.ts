@@ -86,7 +86,7 @@ export async function errorOf(response: Response): Promise<OracleError> {
       status,
       serverCode: body.code,
       hint: body.hint,
-      details: body.details,
+      details: body.details ?? (status === 402 ? body : undefined),
       requestId: body.requestId ?? headers.get('x-request-id') ?? undefined,
       claimIds: claimIdsOf(body.claims),
       retryAfterMs: wait >= 0 ? wait * 1000 : undefined,

@@ -17,6 +17,8 @@ export interface Following {
   onConnection(connected: boolean): void
   readonly signal: AbortSignal
   readonly timing: Timing
+  /** Whoever asks tries a beginning again by itself. */
+  readonly once?: boolean
 }
 
 /**
@@ -24,7 +26,7 @@ export interface Following {
  * another try cannot mend.
  */
 export async function follow(following: Following): Promise<void> {
-  const { signal, timing } = following
+  const { signal, timing, once } = following
   let { runId } = following
   let last = 0
   let ended = false
@@ -54,7 +56,7 @@ export async function follow(following: Following): Promise<void> {
       },
     })
     if (ended || signal.aborted) return
-    if (fault && !mayMend(fault)) throw fault
+    if (fault && (!mayMend(fault) || (once && !runId))) throw fault
     if (++tries > timing.retries)
       throw new OracleError(
         'stream_interrupted',

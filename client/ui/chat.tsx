@@ -1,14 +1,19 @@
-import { type ReactNode, useCallback, useMemo, useState } from 'react'
-import type { IChatSession, Overrides } from '../core/records.ts'
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import type { Attachment, Overrides } from '../core/records.ts'
 import { useCapabilities } from '../react/use-oracle.ts'
 import { Composer } from './composer.tsx'
-import { useAsk } from './hooks.ts'
+import { ModelPicker } from './model-picker.tsx'
+import { isUnmade, newId } from './outbox.ts'
 import { type Components, LookContext, ownComponents, useLook } from './parts.tsx'
 import type { Renderers } from './markdown/markdown.tsx'
 import { ThreadList } from './thread-list.tsx'
-import { type Pending, Thread } from './thread.tsx'
+import { Thread } from './thread.tsx'
+import { Shortcuts } from './shortcuts.tsx'
+import { useFiles } from './use-files.ts'
+import { useOutbox } from './use-outbox.ts'
 import { useThreads } from './use-threads.ts'
 import { en } from './languages/en.ts'
+import { Waiting } from './waiting.tsx'
 import { useWords, type Words, WordsContext } from './words.ts'
 
 /** What a whole chat and its parts have in common. */
@@ -91,34 +96,24 @@ type ChatProps = Pick<OracleChatProps, 'oracleDid' | 'overrides' | 'sessionId' |
 }
 
 function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }: ChatProps) {
-  const ask = useAsk(oracleDid, overrides)
   const [own, setOwn] = useState('')
-  const [pending, setPending] = useState<Pending>()
-  const [fault, setFault] = useState<unknown>()
-  const [first, setFirst] = useState<string>()
-  const [turns, setTurns] = useState(0)
-  const sessionId = given ?? own
+  const [unmade, setUnmade] = useState(newName)
+  const box = useOutbox(oracleDid, isUnmade, overrides)
+  const made = box.made.get(unmade)
+  // The words of a new conversation are shown in the session that they have got, unless another one is open by now.
+  const sessionId = (given ?? own) || (made ?? '')
   const open = useCallback(
-    (id: string, say?: string) => {
+    (id: string) => {
       setOwn(id)
-      setFault(undefined)
-      setPending(say === undefined ? undefined : { sessionId: id, text: say })
       onSession?.(id)
     },
     [onSession],
   )
-  /** Makes a session for the first words: none is stored empty. */
-  const begin = async (text: string) => {
-    setFirst(text)
-    setFault(undefined)
-    try {
-      const made = await ask<IChatSession>('/sessions', { method: 'POST' })
-      open(made.sessionId, text)
-      setFirst(undefined)
-    } catch (thrown) {
-      setFault(thrown)
-    }
-  }
+  useEffect(() => {
+    if (made === undefined) return
+    setUnmade(newName())
+    if (sessionId === made) open(made)
+  }, [made])
   const thread = sessionId ? (
     <Thread
       key={sessionId}
@@ -126,67 +121,77 @@ function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }:
       sessionId={sessionId}
       overrides={overrides}
       onSession={open}
-      pending={pending}
-      onSent={() => setPending(undefined)}
-      onSettled={() => setTurns((count) => count + 1)}
     />
   ) : (
-    <NewThread
-      oracleDid={oracleDid}
-      overrides={overrides}
-      first={first}
-      fault={fault}
-      onFirst={(text) => void begin(text)}
+    <NewThread oracleDid={oracleDid} overrides={overrides} name={unmade} />
+  )
+  const frame = useRef<HTMLDivElement>(null)
+  const keys = (
+    <Shortcuts
+      onNew={() => open('')}
+      onSearch={() => frame.current?.querySelector<HTMLElement>('.oc-search')?.focus()}
     />
   )
-  if (!hasThreads) return <div className="oc-chat">{thread}</div>
   return (
-    <div className="oc-chat oc-with-threads">
-      <List
-        oracleDid={oracleDid}
-        overrides={overrides}
-        current={sessionId}
-        turns={turns}
-        onOpen={open}
-      />
+    <div className={hasThreads ? 'oc-chat oc-with-threads' : 'oc-chat'} ref={frame}>
+      {hasThreads && (
+        <List
+          oracleDid={oracleDid}
+          overrides={overrides}
+          current={sessionId}
+          turns={box.turns}
+          onOpen={open}
+        />
+      )}
       {thread}
+      {keys}
     </div>
   )
 }
 
+/** Stands for a session that is still to be made. */
+const newName = () => `new:${newId()}`
+
 interface NewThreadProps extends Pick<ChatProps, 'oracleDid' | 'overrides'> {
-  /** The first words, while their session is made. */
-  readonly first: string | undefined
-  readonly fault: unknown
-  readonly onFirst: (text: string) => void
+  /** What stands for the session until it is made. */
+  readonly name: string
 }
 
-/** A conversation in which nothing was said. */
-function NewThread({ oracleDid, overrides, first, fault, onFirst }: NewThreadProps) {
+/** A conversation in which nothing was said: the first words make its session, so none is stored empty. */
+function NewThread({ oracleDid, overrides, name }: NewThreadProps) {
   const { components: Parts } = useLook()
+  const box = useOutbox(oracleDid, isUnmade, overrides)
+  const { waiting, isSending, sending, fault, outbox } = box
+  const files = useFiles(oracleDid, overrides)
+  const { Composer: Field = Composer, Suggestions: Ideas = Suggestions } = Parts
+  const { ModelPicker: Picker = ModelPicker, Waiting: Queue = Waiting } = Parts
+  const say = (text: string, attachments?: readonly Attachment[]) =>
+    outbox.add(waiting[0]?.sessionId ?? name, text, attachments)
   return (
     <section className="oc-thread" data-state="empty">
       <div className="oc-messages">
-        {first === undefined ? (
-          <Suggestions oracleDid={oracleDid} overrides={overrides} onPick={onFirst} />
-        ) : (
+        {waiting.length === 0 && !isSending && (
+          <Ideas oracleDid={oracleDid} overrides={overrides} onPick={(text) => void say(text)} />
+        )}
+        {sending && (
           <article className="oc-message oc-human">
             <p className="oc-said" dir="auto">
-              {first}
+              {sending.text}
             </p>
           </article>
         )}
-        <Parts.ErrorCard
-          error={fault}
-          onRetry={first === undefined ? undefined : () => onFirst(first)}
-        />
+        <Queue box={box} />
+        <Parts.ErrorCard error={fault} onRetry={outbox.tryNow} />
       </div>
-      <Composer
+      <Field
         name={`${oracleDid} new`}
-        isSending={first !== undefined && fault === undefined}
-        onSend={onFirst}
-        onStop={() => undefined}
-      />
+        isSending={isSending && fault === undefined}
+        files={files}
+        onSend={say}
+        onStop={() => sending && outbox.cancel(sending.id)}
+      >
+        <Picker oracleDid={oracleDid} overrides={overrides} />
+      </Field>
     </section>
   )
 }
@@ -201,8 +206,10 @@ interface ListProps extends Pick<ChatProps, 'oracleDid' | 'overrides'> {
 function List({ oracleDid, overrides, current, turns, onOpen }: ListProps) {
   // Another conversation that is shown may be a new one: the list is read again.
   const threads = useThreads(oracleDid, overrides, `${current} ${turns}`)
+  const { components } = useLook()
+  const Threads = components.ThreadList ?? ThreadList
   return (
-    <ThreadList
+    <Threads
       threads={threads}
       current={current}
       onOpen={(id) => onOpen(id)}

@@ -1,22 +1,25 @@
-import { useLayoutEffect, useRef } from 'react'
-import { useDraft } from './hooks.ts'
+import { type ReactNode, useLayoutEffect, useRef } from 'react'
+import { AttachButton, Attachments } from './attachments.tsx'
+import { useLook } from './parts.tsx'
+import { type ComposerUse, useComposer } from './use-composer.ts'
 import { useWords } from './words.ts'
 
 /** The props of `Composer`. */
-export interface ComposerProps {
-  /** What the draft is kept by: another name has another draft. */
-  readonly name: string
-  readonly isSending: boolean
+export interface ComposerProps extends ComposerUse {
   /** What was said last: ↑ in an empty composer brings it back. */
   readonly lastSaid?: string
-  readonly onSend: (text: string) => void
   readonly onStop: () => void
+  /** What stands below the field: a choice of the model, for example. */
+  readonly children?: ReactNode
 }
 
-/** Where a message is written: one line that grows, whose text outlives a reload. */
-export function Composer({ name, isSending, lastSaid, onSend, onStop }: ComposerProps) {
+/** Where a message is written: one line that grows, whose text outlives a reload, and the files that go along. */
+export function Composer({ lastSaid, onStop, children, ...use }: ComposerProps) {
   const words = useWords()
-  const [text, setText] = useDraft(name)
+  const { components } = useLook()
+  const List = components.Attachments ?? Attachments
+  const { isSending, files } = use
+  const { text, setText, isReady, send } = useComposer(use)
   const field = useRef<HTMLTextAreaElement>(null)
   useLayoutEffect(() => {
     const area = field.current
@@ -24,10 +27,10 @@ export function Composer({ name, isSending, lastSaid, onSend, onStop }: Composer
     area.style.blockSize = 'auto'
     area.style.blockSize = `${Math.min(area.scrollHeight, window.innerHeight * 0.4)}px`
   }, [text])
-  const send = () => {
-    if (!text.trim() || isSending) return
-    onSend(text)
-    setText('')
+  const take = (event: { preventDefault(): void }, data: DataTransfer | null) => {
+    if (!files || !data || data.files.length === 0) return
+    event.preventDefault()
+    files.add([...data.files])
   }
   return (
     <form
@@ -37,7 +40,11 @@ export function Composer({ name, isSending, lastSaid, onSend, onStop }: Composer
         event.preventDefault()
         send()
       }}
+      onDragOver={(event) => files && event.preventDefault()}
+      onDrop={(event) => take(event, event.dataTransfer)}
     >
+      {files && <List files={files} />}
+      {files && <AttachButton files={files} />}
       <textarea
         ref={field}
         dir="auto"
@@ -46,10 +53,12 @@ export function Composer({ name, isSending, lastSaid, onSend, onStop }: Composer
         placeholder={words.ask}
         value={text}
         onChange={(event) => setText(event.target.value)}
+        onPaste={(event) => take(event, event.clipboardData)}
         onKeyDown={(event) => {
           const { key, shiftKey, nativeEvent } = event
           if (nativeEvent.isComposing) return
-          if (key === 'Enter' && !shiftKey) {
+          // Where a finger types, Enter is a new line and the button sends.
+          if (key === 'Enter' && !shiftKey && !isCoarse()) {
             event.preventDefault()
             send()
           } else if (key === 'Escape' && isSending) onStop()
@@ -64,10 +73,14 @@ export function Composer({ name, isSending, lastSaid, onSend, onStop }: Composer
           {words.stop}
         </button>
       ) : (
-        <button type="submit" disabled={!text.trim()}>
+        <button type="submit" disabled={!isReady}>
           {words.send}
         </button>
       )}
+      {children && <div className="oc-below">{children}</div>}
     </form>
   )
 }
+
+const isCoarse = (): boolean =>
+  typeof matchMedia === 'function' && matchMedia('(pointer: coarse)').matches

@@ -14,6 +14,17 @@ export function useAsk(oracleDid: string, overrides?: Overrides) {
   )
 }
 
+/** The ids of the newest messages of a conversation, as the history has them. */
+export async function idsOf(
+  ask: ReturnType<typeof useAsk>,
+  sessionId: string,
+): Promise<readonly string[]> {
+  const page = await ask<{ messages: readonly { id: string }[] }>(
+    `/sessions/${encodeURIComponent(sessionId)}/messages?limit=${mostMessages}`,
+  )
+  return page.messages.map(({ id }) => id)
+}
+
 const mostOfDraft = 32 * 1024
 
 /** A text that outlives a reload, by its name; empty texts are forgotten. A page that may not store anything forgets all. */
@@ -92,12 +103,7 @@ export function useBranches(
   const ask = useAsk(oracleDid, overrides)
   const [{ branches, ids }, setFamily] = useState<Family>({ branches: [], ids: [] })
   const path = `/sessions/${encodeURIComponent(sessionId)}`
-  const readIds = useCallback(async () => {
-    const page = await ask<{ messages: readonly { id: string }[] }>(
-      `${path}/messages?limit=${mostMessages}`,
-    )
-    return page.messages.map(({ id }) => id)
-  }, [ask, path])
+  const readIds = useCallback(() => idsOf(ask, sessionId), [ask, sessionId])
   useEffect(() => {
     let isHere = true
     const read = async () => {

@@ -3,6 +3,8 @@ import type { IMessage } from '../core/records.ts'
 import type { Versions } from './hooks.ts'
 import { Markdown } from './markdown/markdown.tsx'
 import { endingOf, useLook } from './parts.tsx'
+import type { ProgressOf } from './progress.tsx'
+import type { Rating } from './use-feedback.ts'
 import { useWords } from './words.ts'
 
 /** What a message says, without its cards. */
@@ -20,13 +22,19 @@ export interface MessageProps {
   readonly onVersion?: (sessionId: string) => void
   readonly onEdit?: (text: string) => void
   readonly onAgain?: () => void
+  /** How far running calls are, by the id of the call. */
+  readonly progress?: ReadonlyMap<string, ProgressOf>
+  /** What the reader thinks of the answer, where the oracle takes that. */
+  readonly rating?: Rating
+  readonly onRate?: (rating: Rating | null) => void
 }
 
 /** One message: what was thought, what was said, and then what was called. */
 export const Message = memo(function Message(props: MessageProps) {
-  const { message, isStreaming, waitingCall, onEdit } = props
+  const { message, isStreaming, waitingCall, onEdit, progress } = props
   const words = useWords()
   const { components: Parts } = useLook()
+  const Below = Parts.MessageActions ?? MessageActions
   const [isEdited, setEdited] = useState(false)
   const { type, reasoning, isReasoning = false, toolCalls = [] } = message
   const text = textOf(message)
@@ -55,12 +63,13 @@ export const Message = memo(function Message(props: MessageProps) {
           key={call.id}
           call={call}
           waits={call.waits === true || call.id === waitingCall}
+          progress={progress?.get(call.id)}
         />
       ))}
       {isStreaming && !isOwn && !isReasoning && <span className="oc-cursor" aria-hidden="true" />}
       {ending && <p className="oc-ending">{words[ending]}</p>}
       {!isEdited && !isStreaming && (
-        <Actions {...props} text={text} onBeginEdit={() => setEdited(true)} />
+        <Below {...props} text={text} onBeginEdit={() => setEdited(true)} />
       )}
     </article>
   )
@@ -87,13 +96,15 @@ function Said({ text, isOwn, isStreaming }: SaidProps) {
   )
 }
 
-interface EditFormProps {
+/** The props of `EditForm`. */
+export interface EditFormProps {
   readonly text: string
   /** Takes the new words; none when the edit is taken back. */
   readonly onEnd: (edited: string) => void
 }
 
-function EditForm({ text, onEnd }: EditFormProps) {
+/** A text that is changed in its place. */
+export function EditForm({ text, onEnd }: EditFormProps) {
   const words = useWords()
   const [edited, setEdited] = useState(text)
   return (
@@ -122,20 +133,23 @@ function EditForm({ text, onEnd }: EditFormProps) {
   )
 }
 
-interface ActionsProps extends MessageProps {
+/** The props of `MessageActions`. */
+export interface MessageActionsProps extends MessageProps {
   readonly text: string
   readonly onBeginEdit: () => void
 }
 
 /** What can be done with a message, and when it was said. */
-function Actions(props: ActionsProps) {
+export function MessageActions(props: MessageActionsProps) {
   const { message, text, versions, canChange = false, onVersion, onEdit, onAgain } = props
   const words = useWords()
+  const { components } = useLook()
+  const Picker = components.BranchPicker ?? BranchPicker
   const { type, createdAt } = message
   const isOwn = type === 'human'
   return (
     <div className="oc-actions">
-      {versions && <BranchPicker versions={versions} onVersion={onVersion} />}
+      {versions && <Picker versions={versions} onVersion={onVersion} />}
       <CopyButton text={text} />
       {isOwn && canChange && onEdit && (
         <button type="button" className="oc-quiet" onClick={props.onBeginEdit}>
@@ -147,6 +161,9 @@ function Actions(props: ActionsProps) {
           {words.again}
         </button>
       )}
+      {!isOwn && canChange && props.onRate && (
+        <Thumbs rating={props.rating} onRate={props.onRate} />
+      )}
       {createdAt && (
         <time dateTime={createdAt}>
           {new Date(createdAt).toLocaleString(words.locale, {
@@ -157,6 +174,32 @@ function Actions(props: ActionsProps) {
       )}
     </div>
   )
+}
+
+interface ThumbsProps extends Pick<MessageProps, 'rating'> {
+  readonly onRate: (rating: Rating | null) => void
+}
+
+/** Up and down: the one that is pressed already takes itself back. */
+function Thumbs({ rating, onRate }: ThumbsProps) {
+  const words = useWords()
+  const thumbs = [
+    ['up', words.good, '↑'],
+    ['down', words.bad, '↓'],
+  ] as const
+  return thumbs.map(([value, label, sign]) => (
+    <button
+      key={value}
+      type="button"
+      className="oc-quiet"
+      aria-label={label}
+      title={label}
+      aria-pressed={rating === value}
+      onClick={() => onRate(rating === value ? null : value)}
+    >
+      {sign}
+    </button>
+  ))
 }
 
 function CopyButton({ text }: { readonly text: string }) {

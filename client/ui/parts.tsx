@@ -11,6 +11,16 @@ import type { IMessage, ToolCall } from '../core/records.ts'
 import type { Approval } from '../react/use-run.ts'
 import { Markdown, type Renderers } from './markdown/markdown.tsx'
 import { straight } from './markdown/links.ts'
+import type { AttachmentsProps } from './attachments.tsx'
+import type { SuggestionsProps } from './chat.tsx'
+import type { ComposerProps } from './composer.tsx'
+import type { BranchPickerProps, MessageActionsProps, MessageProps } from './message.tsx'
+import type { ModelPickerProps } from './model-picker.tsx'
+import type { PaymentCardProps } from './payment.tsx'
+import { Progress, type ProgressOf, type ProgressProps } from './progress.tsx'
+import type { ConnectionLineProps, JumpToEndProps } from './thread.tsx'
+import type { ThreadListProps } from './thread-list.tsx'
+import type { WaitingProps } from './waiting.tsx'
 import { useWords } from './words.ts'
 
 /** The parts that a page may replace by its own. */
@@ -19,6 +29,19 @@ export interface Components {
   readonly ApprovalCard: ComponentType<ApprovalCardProps>
   readonly ErrorCard: ComponentType<ErrorCardProps>
   readonly Reasoning: ComponentType<ReasoningProps>
+  readonly Progress: ComponentType<ProgressProps>
+  readonly Attachments?: ComponentType<AttachmentsProps>
+  readonly BranchPicker?: ComponentType<BranchPickerProps>
+  readonly Composer?: ComponentType<ComposerProps>
+  readonly ConnectionLine?: ComponentType<ConnectionLineProps>
+  readonly JumpToEnd?: ComponentType<JumpToEndProps>
+  readonly Message?: ComponentType<MessageProps>
+  readonly MessageActions?: ComponentType<MessageActionsProps>
+  readonly ModelPicker?: ComponentType<ModelPickerProps>
+  readonly PaymentCard?: ComponentType<PaymentCardProps>
+  readonly Suggestions?: ComponentType<SuggestionsProps>
+  readonly ThreadList?: ComponentType<ThreadListProps>
+  readonly Waiting?: ComponentType<WaitingProps>
 }
 
 /** What all parts of a chat share beside their words. */
@@ -33,11 +56,14 @@ export interface ToolCardProps {
   readonly call: ToolCall
   /** The call waits for a person. */
   readonly waits: boolean
+  /** How far the call is, where it tells. */
+  readonly progress?: ProgressOf
 }
 
 /** One call of a tool: its name, how it stands, and its arguments and result when they are asked for. */
-export function ToolCard({ call, waits }: ToolCardProps) {
+export function ToolCard({ call, waits, progress }: ToolCardProps) {
   const words = useWords()
+  const { components: Parts } = useLook()
   const { name, args, status, output, error } = call
   const state = waits ? 'waits' : (status ?? 'done')
   const said = waits
@@ -47,7 +73,7 @@ export function ToolCard({ call, waits }: ToolCardProps) {
       : status === 'error'
         ? words.failed
         : words.done
-  return (
+  const card = (
     <details className="oc-tool" data-state={state}>
       <summary>
         <bdi dir="ltr">{straight(name)}</bdi> <span className="oc-state">{said}</span>
@@ -61,6 +87,13 @@ export function ToolCard({ call, waits }: ToolCardProps) {
         </pre>
       )}
     </details>
+  )
+  if (!progress || state !== 'isRunning') return card
+  return (
+    <>
+      {card}
+      <Parts.Progress progress={progress} />
+    </>
   )
 }
 
@@ -222,11 +255,13 @@ export function endingOf(
 
 /** The parts of the kit itself, and what the page has put in their place. */
 export const LookContext = createContext<Look>({
-  components: { ToolCard, ApprovalCard, ErrorCard, Reasoning },
+  components: { ToolCard, ApprovalCard, ErrorCard, Reasoning, Progress },
 })
 
 /** What the parts below `ChatRoot` share. */
 export const useLook = (): Look => useContext(LookContext)
 
 /** The parts of the kit. */
-export const ownComponents: Components = { ToolCard, ApprovalCard, ErrorCard, Reasoning }
+export const ownComponents: Components = {
+  ...{ ToolCard, ApprovalCard, ErrorCard, Reasoning, Progress },
+}

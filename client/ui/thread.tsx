@@ -1,63 +1,80 @@
-import { useEffect, useRef, useState } from 'react'
-import type { IMessage, Overrides } from '../core/records.ts'
+import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from 'react'
+import { OracleError } from '../core/error.ts'
+import type { Attachment, IMessage, Overrides } from '../core/records.ts'
 import { useChat } from '../react/use-chat.ts'
-import { useChatAnnouncer } from '../react/use-chat-announcer.ts'
+import { type AnnouncerWords, useChatAnnouncer } from '../react/use-chat-announcer.ts'
 import { useApproval, useRun } from '../react/use-run.ts'
 import { Composer } from './composer.tsx'
 import { useFollow, useLate } from './follow.ts'
 import { type Branches, useBranches } from './hooks.ts'
 import { useInstead } from './instead.tsx'
+import { straight } from './markdown/links.ts'
 import { Message, textOf } from './message.tsx'
+import { ModelPicker } from './model-picker.tsx'
+import { isPassing } from './outbox.ts'
 import { useLook } from './parts.tsx'
-import { useWords } from './words.ts'
-
-/** Words that wait for their session, or for their version of the conversation. */
-export interface Pending {
-  readonly sessionId: string
-  readonly text: string
-}
+import { type ProgressOf, useProgress } from './progress.tsx'
+import { Told } from './told.tsx'
+import { type Feedback, useFeedback } from './use-feedback.ts'
+import { useFiles } from './use-files.ts'
+import { useOutbox } from './use-outbox.ts'
+import { Waiting } from './waiting.tsx'
+import { useWords, type Words } from './words.ts'
 
 /** The props of `Thread`. */
 export interface ThreadProps {
   readonly oracleDid: string
   readonly sessionId: string
   readonly overrides?: Overrides
-  /** Opens another conversation, and says something there. */
-  readonly onSession: (sessionId: string, say?: string) => void
-  readonly pending?: Pending
-  readonly onSent?: () => void
-  readonly onSettled?: () => void
+  /** Opens another conversation. */
+  readonly onSession: (sessionId: string) => void
 }
 
 /** One conversation, with its composer. */
 export function Thread(props: ThreadProps) {
-  const { oracleDid, sessionId, overrides, onSession, onSettled } = props
+  const { oracleDid, sessionId, overrides, onSession } = props
   const words = useWords()
   const { components: Parts } = useLook()
   const address = { oracleDid, sessionId, overrides }
   const chat = useChat({ ...address, onPaymentRequiredError: () => undefined })
-  const { messages, status, isLoading, isSending, error, sendMessageError } = chat
+  const { messages: all, status, isLoading, isSending, error, sendMessageError } = chat
   const run = useRun(address)
   const approval = useApproval(address)
-  const announcer = useChatAnnouncer(address)
+  const announcer = useChatAnnouncer(address, announced(words))
+  const files = useFiles(oracleDid, overrides)
+  const progress = useProgress(address)
+  const feedback = useFeedback(oracleDid, sessionId, overrides)
+  const isHere = useCallback((id: string) => id === sessionId, [sessionId])
+  const box = useOutbox(oracleDid, isHere, overrides)
+  const messages = useMemo(() => all.filter((message) => !box.hides(message)), [all, box.hides])
   const settled = isSending ? 0 : messages.length
   const branches = useBranches(oracleDid, sessionId, overrides, settled)
-  const { instead, question, fault } = useInstead(messages, branches, onSession)
-  const box = useFollow(messages)
-
-  const say = async (text: string) => {
-    box.toEnd()
-    await chat.sendMessage(text)
-    onSettled?.()
+  const sayIn = (id: string, text?: string) => {
+    if (text !== undefined) box.outbox.add(id, text)
+    onSession(id)
   }
-  usePending(props, isLoading, say)
+  const { instead, question, fault } = useInstead(messages, branches, sayIn)
+  const view = useFollow(messages)
+
+  const say = (text: string, attachments?: readonly Attachment[]) => {
+    view.toEnd()
+    return box.outbox.add(sessionId, text, attachments)
+  }
+  const sayAgain = () => lastSaid && void say(textOf(lastSaid), lastSaid.attachments)
   const lastSaid = messages.findLast(({ type }) => type === 'human')
-  const retry = lastSaid && sendMessageError ? () => void say(textOf(lastSaid)) : undefined
+  const retry = lastSaid && sendMessageError ? sayAgain : undefined
+  const told = [fault, box.fault, sendMessageError, error].find((one) => one != null)
+  // What the outbox tries again by itself is no fault that a person has to do something about.
+  const isPassed = box.waiting.length > 0 && told instanceof OracleError && isPassing(told)
+  const unpaid = sendMessageError?.code === 'payment_required' ? sendMessageError : undefined
+  const { Composer: Field = Composer, ConnectionLine: Line = ConnectionLine } = Parts
+  const { JumpToEnd: End = JumpToEnd, ModelPicker: Picker = ModelPicker } = Parts
+  const { PaymentCard: Payment = OwnPaymentCard, Waiting: Queue = Waiting } = Parts
   return (
     <section className="oc-thread" data-state={status}>
       <div
         className="oc-messages"
-        ref={box.ref}
+        ref={view.ref}
         tabIndex={0}
         role="region"
         aria-label={words.messages}
@@ -69,6 +86,8 @@ export function Thread(props: ThreadProps) {
           waitingCall={approval.pending?.toolCallId}
           branches={branches}
           lastSaid={lastSaid}
+          progress={progress}
+          feedback={feedback}
           onSession={onSession}
           onInstead={(message, text) => void instead(message, text)}
         />
@@ -79,39 +98,60 @@ export function Thread(props: ThreadProps) {
           isBusy={isSending}
         />
         {question}
-        <Parts.ErrorCard error={fault ?? sendMessageError ?? error} onRetry={retry} />
+        <Told address={address} />
+        <Queue box={box} />
+        {unpaid ? (
+          <Suspense>
+            <Payment oracleDid={oracleDid} overrides={overrides} error={unpaid} onPaid={sayAgain} />
+          </Suspense>
+        ) : (
+          !isPassed && (
+            <Parts.ErrorCard error={told} onRetry={box.fault ? box.outbox.tryNow : retry} />
+          )
+        )}
       </div>
-      {!box.isAtEnd && (
-        <button type="button" className="oc-to-end" onClick={box.toEnd}>
-          {words.toEnd}
-        </button>
-      )}
-      <ConnectionLine isLost={run.reconnecting} />
+      {!view.isAtEnd && <End onJump={view.toEnd} />}
+      <Line isLost={run.reconnecting} />
       <p className="oc-hidden" {...announcer} />
-      <Composer
+      <Field
         name={`${oracleDid} ${sessionId}`}
         isSending={isSending}
+        files={files}
         lastSaid={lastSaid && textOf(lastSaid)}
-        onSend={(text) => void say(text)}
+        onSend={say}
         onStop={() => void chat.abortStream()}
-      />
+      >
+        <Picker oracleDid={oracleDid} overrides={overrides} />
+      </Field>
     </section>
   )
 }
 
-/** Says the words that wait for this conversation, once it is loaded. */
-function usePending(
-  { pending, sessionId, onSent }: ThreadProps,
-  isLoading: boolean,
-  say: (text: string) => Promise<void>,
-) {
-  const last = useRef(say)
-  last.current = say
-  useEffect(() => {
-    if (pending?.sessionId !== sessionId || isLoading) return
-    onSent?.()
-    void last.current(pending.text)
-  }, [pending, sessionId, isLoading])
+/** The code that pays is fetched when something is to be paid. */
+const OwnPaymentCard = lazy(async () => ({ default: (await import('./payment.tsx')).PaymentCard }))
+
+/** What a screen reader is told, in the words of the kit. */
+const announced = (words: Words): AnnouncerWords => ({
+  answering: words.thinking,
+  using: (tool) => `${straight(tool)}: ${words.running}`,
+  asking: (tool) => words.approvalOf(straight(tool)),
+  stopped: words.stopped,
+  failed: words.failed,
+})
+
+/** The props of `JumpToEnd`. */
+export interface JumpToEndProps {
+  readonly onJump: () => void
+}
+
+/** The way to the newest message, for a reader who has scrolled up. */
+export function JumpToEnd({ onJump }: JumpToEndProps) {
+  const words = useWords()
+  return (
+    <button type="button" className="oc-to-end" onClick={onJump}>
+      {words.toEnd}
+    </button>
+  )
 }
 
 interface MessagesProps {
@@ -121,21 +161,33 @@ interface MessagesProps {
   readonly branches: Branches
   /** What the person said last: an answer that is asked for again answers it. */
   readonly lastSaid?: IMessage
+  readonly progress: ReadonlyMap<string, ProgressOf>
+  readonly feedback: Feedback
   readonly onSession: (sessionId: string) => void
   readonly onInstead: (message: IMessage, text: string) => void
 }
 
 function Messages(props: MessagesProps) {
   const { messages, isSending, waitingCall, branches, lastSaid, onSession, onInstead } = props
+  const { progress, feedback } = props
+  const { components } = useLook()
+  const One = components.Message ?? Message
   const end = messages.length - 1
   return messages.map((message, nth) => (
-    <Message
+    <One
       key={message.id}
       message={message}
       isStreaming={isSending && nth === end}
       waitingCall={waitingCall}
       versions={message.type === 'human' && !isSending ? branches.versionsOf(end - nth) : undefined}
       canChange={!isSending && !message.id.startsWith('blob')}
+      progress={nth === end ? progress : undefined}
+      rating={feedback.ratingOf(message)}
+      onRate={
+        feedback.isThere
+          ? (rating) => void feedback.rate(message, end - nth, rating).catch(() => undefined)
+          : undefined
+      }
       onVersion={onSession}
       onEdit={(text) => onInstead(message, text)}
       onAgain={nth === end && lastSaid ? () => onInstead(lastSaid, textOf(lastSaid)) : undefined}
@@ -155,8 +207,13 @@ function Thinking({ isThinking }: { readonly isThinking: boolean }) {
   )
 }
 
+/** The props of `ConnectionLine`. */
+export interface ConnectionLineProps {
+  readonly isLost: boolean
+}
+
 /** Says that the connection is lost, loudly after eight seconds, and that it is back. */
-export function ConnectionLine({ isLost }: { readonly isLost: boolean }) {
+export function ConnectionLine({ isLost }: ConnectionLineProps) {
   const words = useWords()
   const [wasLost, setWasLost] = useState(false)
   const isLong = useLate(isLost, 8_000)

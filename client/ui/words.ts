@@ -63,6 +63,25 @@ export interface Words {
   readonly goOn: string
   readonly loading: string
   readonly nothingHere: string
+  readonly attachments: string
+  readonly tooMany: string
+  readonly tooLarge: string
+  readonly offline: string
+  readonly sendingFile: (name: string) => string
+  readonly removeFile: (name: string) => string
+  readonly doneOf: (done: number, total?: number) => string
+  readonly payment: string
+  readonly pay: string
+  readonly paying: string
+  readonly turns: (count: number) => string
+  readonly newLine: string
+  readonly editLast: string
+  readonly shortcuts: string
+  readonly close: string
+  readonly good: string
+  readonly bad: string
+  readonly anotherModel: (model: string, instead: string) => string
+  readonly readsLess: string
 }
 
 /** The words of the parts below. */

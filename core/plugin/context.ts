@@ -163,6 +163,14 @@ export interface TurnContext<
   readonly rooms: Rooms<State>
 }
 
+/** Words of a layer around the model. */
+export interface ModelWords {
+  /** What the client reads as a part of the reply. */
+  readonly text?: string
+  /** What the client reads as thought, and not as said. */
+  readonly reasoning?: string
+}
+
 /** What `middleware.model` sees: the context of the turn, and what the model is asked. */
 export interface ModelContext<
   Env = unknown,
@@ -175,6 +183,12 @@ export interface ModelContext<
   request: ModelRequest
   /** What the turn has cost so far; undefined before its first call of a model has ended. */
   readonly spent: TurnUsage | undefined
+  /**
+   * Says something as if the model said it: clients read it at once, and the journal keeps it as a part of the reply. A layer
+   * that says everything itself returns `{ content: '', toolCalls: [] }`, or calls, without `next()`. Throws once the turn
+   * is stopped.
+   */
+  say(words: ModelWords): void
 }
 
 /** What the instructions of an app may depend on: who speaks, and where. */

@@ -62,6 +62,32 @@ export interface EnsuredSession {
   readonly isNew: boolean
 }
 
+/** Which message a plugin asks for. */
+export interface WantedMessage {
+  /** Whose session it is. */
+  readonly user: { readonly did: string }
+  /** The id of the session. */
+  readonly session: string
+  /** The id of the message, as the history has it. */
+  readonly id: string
+}
+
+/** A message of a session. */
+export interface FoundMessage {
+  /** Whose words these are: those of a plugin began a turn in the place of the user's. */
+  readonly by: 'user' | 'plugin' | 'oracle'
+  readonly text: string
+  /** The run that the message belongs to. */
+  readonly runId: string
+  readonly at: Date
+  /** The id of the model that said it, where one did. */
+  readonly model?: string
+  /** The tools that the answer had called up to this message, by name, each once. */
+  readonly tools: readonly string[]
+  /** The plugins of these tools. */
+  readonly plugins: readonly string[]
+}
+
 /** The sessions of users, as a plugin reaches them. */
 export interface PluginSessions {
   /**
@@ -71,6 +97,8 @@ export interface PluginSessions {
   say(words: NewWords): Promise<SaidWords>
   /** Finds a session of a user, or makes it. */
   ensure(wanted: WantedSession): Promise<EnsuredSession>
+  /** Finds a message; undefined where the user has no such session, or the session no such message. */
+  message(wanted: WantedMessage): Promise<FoundMessage | undefined>
 }
 
 /** Whose room it is: that of a user who talks to the oracle directly, or one that the plugin itself named. */

@@ -49,7 +49,7 @@ export function askedGates(plugins: readonly AnyPlugin[], admitMs: number): RunG
         follow: none,
         cut: none,
       },
-      sessions: { say: none, ensure: none },
+      sessions: { say: none, ensure: none, message: none },
       rooms: { read: none, update: none, changed: none },
       ...noModels,
     }

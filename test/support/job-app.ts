@@ -126,6 +126,7 @@ const noTurns = () => {
 const noSessions = {
   say: () => Promise.reject(new Error('A test of jobs has no sessions.')),
   ensure: () => Promise.reject(new Error('A test of jobs has no sessions.')),
+  message: () => Promise.reject(new Error('A test of jobs has no sessions.')),
 }
 
 /** A clock of the database that stands where a test puts it. */

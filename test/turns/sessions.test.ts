@@ -273,6 +273,7 @@ test('the routes are those that no plugin may claim', async () => {
     'GET /sessions',
     'GET /sessions/:id/branches',
     'GET /sessions/:id/messages',
+    'GET /sessions/:id/prompt',
     'GET /sessions/:id/run',
     'GET /sessions/:id/runs',
     'GET /sessions/:id/state',

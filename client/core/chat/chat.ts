@@ -54,10 +54,11 @@ export class Chat extends ChatTurns {
   async sendMessage(
     text: string,
     use?: ChatUse,
-    more?: { readonly attachments?: readonly Attachment[] },
+    more?: { readonly attachments?: readonly Attachment[]; readonly requestId?: string },
   ): Promise<void> {
     const { sessionId, model } = this.parts
-    const requestId = uuid()
+    const again = more?.requestId
+    const requestId = again ?? uuid()
     const user: IMessage = {
       id: requestId,
       type: 'human',
@@ -67,7 +68,7 @@ export class Chat extends ChatTurns {
     }
     this.history.dropUnsent(text)
     this.leave()
-    const turn = this.begin({ requestId, user, isOurs: true, use })
+    const turn = this.begin({ requestId, user, isOurs: true, use, once: !!again })
     this.changed()
     this.show({ status: 'submitted', sendMessageError: null, error: null, approval: null })
     try {

@@ -75,6 +75,7 @@ export abstract class ChatTurns extends ChatView {
     turn.reply ??= new LiveReply(turn.requestId)
     return follow({
       runId: turn.runId,
+      once: turn.once,
       signal: turn.signal,
       timing: this.parts.timing,
       begin: start,

@@ -24,6 +24,7 @@ import { Chain } from '../model/chain.ts'
 import { estimatedUsage } from '../model/estimate.ts'
 import { costOf } from '../model/usage/counts.ts'
 import { isActive, type PluginRecord } from '../base/plugin-record.ts'
+import { type NextPrompt, nextPrompt } from './ask/next-prompt.ts'
 import { SystemPrompt } from './ask/prompt.ts'
 import type { LoopLimits } from './loop.ts'
 import { windowParts, type WindowParts } from './loop-window.ts'
@@ -84,6 +85,15 @@ const usualLimits: LoopLimits = { modelCalls: 25, callsAtOnce: 64 }
 export interface SessionHead {
   readonly id: string
   readonly checkpoint?: string
+}
+
+/** Of whom, and with which model, a session between two turns is asked about. */
+export interface Resting {
+  readonly user: User
+  readonly room: string
+  readonly requestId: string
+  /** The id of the model; by default the default one. */
+  readonly model?: string
 }
 
 /** The engine that carries out turns, and what the engine knows of its sessions. An app has one. */
@@ -249,7 +259,7 @@ export class Agent {
 
   /** What `GET /capabilities` answers. With a session of the caller, `loaded` speaks of that session. */
   async capabilities(
-    caller: { readonly user: User; readonly room: string; readonly requestId: string },
+    caller: Resting,
     session?: SessionHead,
   ): Promise<{
     /** How many bytes of the system prompt are the app's instructions. */
@@ -259,30 +269,8 @@ export class Agent {
     readonly all: number
     readonly plugins: readonly ListedCapability[]
   }> {
-    const { records, rooms, rights, tools, log, name, model } = this.#options
-    const kept: Kept = session
-      ? await (await this.#loadGraph()).read(session.id, session.checkpoint)
-      : { states: {} }
-    const live = session && this.#live.get(session.id)
-    const loaded = new Set(live?.loaded ?? kept.loadedPlugins)
-    const ofRoom = await loadRoom(rooms, caller.room, this.#keys)
-    const states = new TurnState(this.#keys, kept.states, ofRoom, log)
-    const turn: Turn = {
-      ...caller,
-      rights,
-      rootId: '',
-      results: { areKept: false },
-      session: { id: session?.id ?? '' } satisfies Session,
-      signal: new AbortController().signal,
-      model: model(),
-      consent: new Consent(),
-      loaded,
-      states: states.byPlugin,
-      emit: () => silent,
-    }
-    const { instructions, promptBudgetMs: budgetMs = 500 } = this.#options
-    const about = { records, name, instructions, budgetMs, log }
-    const prompt = new SystemPrompt({ ...about, turn })
+    const { records, tools } = this.#options
+    const { turn, prompt, about, loaded } = await this.#resting(caller, session)
     const { instructionsBytes } = prompt
     const bytesOf = await prompt.bytes()
     const names = records.filter(isActive).map((record) => record.name)
@@ -293,6 +281,60 @@ export class Agent {
     ])
     const plugins = listCapabilities(records, tools, loaded, bytesOf)
     return { instructionsBytes, now, all, plugins }
+  }
+
+  /**
+   * What the next call of the model would be sent in a session, in parts with their bytes: the prompt, the tools, and the
+   * conversation before it is made to fit a window.
+   */
+  async promptOf(
+    caller: Resting,
+    session: SessionHead,
+    history: (bytes: number) => Promise<readonly Message[]>,
+  ): Promise<NextPrompt> {
+    const { tools } = this.#options
+    const { turn, prompt, model } = await this.#resting(caller, session)
+    const read = await history(this.#window.gauges.windowOf(model) * bytesPerToken)
+    return nextPrompt({
+      model: model.id,
+      parts: await prompt.parts(),
+      tools: tools.specs(turn).map((spec) => {
+        const plugin = tools.entry(spec.name)?.record?.name
+        const of = plugin === undefined ? {} : { plugin }
+        return { part: 'tool', name: spec.name, ...of, bytes: toolBytes(spec) }
+      }),
+      messages: opened(mended(read).map(asSent)),
+    })
+  }
+
+  /** A session between two turns: what a turn would begin with. */
+  async #resting(caller: Resting, session?: SessionHead) {
+    const { records, rooms, rights, log, name } = this.#options
+    const { model: chosen, ...who } = caller
+    const kept: Kept = session
+      ? await (await this.#loadGraph()).read(session.id, session.checkpoint)
+      : { states: {} }
+    const live = session && this.#live.get(session.id)
+    const loaded = new Set(live?.loaded ?? kept.loadedPlugins)
+    const ofRoom = await loadRoom(rooms, caller.room, this.#keys)
+    const states = new TurnState(this.#keys, kept.states, ofRoom, log)
+    const model = this.#options.model(chosen)
+    const turn: Turn = {
+      ...who,
+      rights,
+      rootId: '',
+      results: { areKept: false },
+      session: { id: session?.id ?? '' } satisfies Session,
+      signal: new AbortController().signal,
+      model,
+      consent: new Consent(),
+      loaded,
+      states: states.byPlugin,
+      emit: () => silent,
+    }
+    const { instructions, promptBudgetMs: budgetMs = 500 } = this.#options
+    const about = { records, name, instructions, budgetMs, log }
+    return { turn, about, loaded, model, prompt: new SystemPrompt({ ...about, turn }) }
   }
 
   /** Drops what the agent remembers of a conversation, also what turns under way would have it remember. */

@@ -149,7 +149,10 @@ export class Conversations {
     this.#branches = branchesOf(options, agent, runs)
     this.routes = {
       ...whenUsed(routesOfTurns(options, agent, runs, this.#branches), () => this.#warm()),
-      ...catalogueRoutes({ agent, runs, rooms, models }),
+      ...catalogueRoutes({
+        ...{ agent, runs, rooms, models, restoreUser: options.restoreUser },
+        showsPrompts: config.NODE_ENV === 'development',
+      }),
     }
   }
 

@@ -66,6 +66,11 @@ export class LazyAgent implements Omit<Agent, never> {
     return (await this.#load()).capabilities(...asked)
   }
 
+  /** What the next call of a model would be sent, as `Agent` puts it together. */
+  async promptOf(...asked: Parameters<Agent['promptOf']>) {
+    return (await this.#load()).promptOf(...asked)
+  }
+
   /** Has the agent read a conversation again, as `Agent` does. */
   unlearn(sessionId: string): void {
     this.#made?.unlearn(sessionId)

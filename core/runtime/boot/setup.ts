@@ -244,6 +244,7 @@ export class Setups {
     return {
       say: async (words) => sessions().say(words),
       ensure: async (wanted) => sessions().ensure(wanted),
+      message: async (wanted) => sessions().message(wanted),
     }
   }
 

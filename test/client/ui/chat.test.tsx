@@ -4,13 +4,14 @@ import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
 import { call, scriptedModel } from '#core/testing'
-import { Markdown, OracleChat } from '../../../client/ui.ts'
+import { Markdown } from '../../../client/ui.ts'
 import { en } from '../../../client/ui/languages/en.ts'
 import { fr } from '../../../client/ui/languages/fr.ts'
 import { sw } from '../../../client/ui/languages/sw.ts'
 import { heldModel } from '../../support/held-model.ts'
 import { testOracle, type TestOracle } from '../oracle.ts'
-import { mount, until } from '../page.ts'
+import { until } from '../page.ts'
+import { person } from './person.tsx'
 
 const sent: string[] = []
 const post = definePlugin({
@@ -35,41 +36,6 @@ const post = definePlugin({
     },
   },
 })
-
-/** A person before a chat: what the person sees, and what the person does. */
-function person(oracle: TestOracle, more: object = {}) {
-  const { oracleDid, overrides } = oracle
-  const { container } = mount(
-    oracle.provided(<OracleChat oracleDid={oracleDid} overrides={overrides} {...more} />),
-  )
-  const all = (selector: string) => [...container.querySelectorAll<HTMLElement>(selector)]
-  const texts = (selector: string) =>
-    all(selector).map(({ textContent }) => textContent?.trim() ?? '')
-  const button = (name: string, within = '.oc-root') =>
-    until(() =>
-      all(`${within} button`).findLast(
-        (one) =>
-          (one.getAttribute('aria-label') ?? one.textContent?.trim()) === name &&
-          !(one as HTMLButtonElement).disabled,
-      ),
-    )
-  const write = (selector: string, text: string) => {
-    const field = all(selector).at(-1) as HTMLTextAreaElement
-    const set = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), 'value')?.set
-    set?.call(field, text)
-    field.dispatchEvent(new window.Event('input', { bubbles: true }))
-  }
-  const say = async (text: string) => {
-    await until(() => all('.oc-composer textarea')[0])
-    write('.oc-composer textarea', text)
-    ;(await button('Send', '.oc-composer')).click()
-  }
-  const press = (key: string) =>
-    all('.oc-composer textarea')[0]?.dispatchEvent(
-      new window.KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
-    )
-  return { container, all, texts, button, write, say, press }
-}
 
 const count = async (oracle: TestOracle) => {
   const { total } = await oracle

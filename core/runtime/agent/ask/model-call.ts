@@ -11,6 +11,7 @@ import type {
   ProviderData,
   RunUsage,
 } from '../../../plugin.ts'
+import type { ModelWords } from '../../../plugin/context.ts'
 import { Assembly } from '../../model/assemble.ts'
 import { Walk, type Instead } from '../../model/chain.ts'
 import { originOf } from '../../model/for-model.ts'
@@ -95,12 +96,28 @@ export function composeModel(
               set: (request: ModelRequest) => (calling.request = request),
             },
             spent: { enumerable: true, get: () => turn.calls?.spent },
+            say: { enumerable: true, value: (words: ModelWords) => say(calling, words) },
           },
         )
         return layer(ctx, next)
       }
     })
   return onion(layers, (calling) => stream(calling, log, gauges))
+}
+
+/** Says what a layer says itself, as if the model had said it: the client reads it now, and the journal keeps it. */
+function say(
+  { turn, hear, gathered }: ModelCalling,
+  { text = '', reasoning = '' }: ModelWords,
+): void {
+  turn.signal.throwIfAborted()
+  if (reasoning) {
+    gathered.add({ type: 'reasoning', text: reasoning })
+    hear.reasoning(reasoning)
+  }
+  if (!text) return
+  gathered.add({ type: 'text', text })
+  hear.text(text)
 }
 
 /**
@@ -196,7 +213,7 @@ export async function hearAnswer(
     const reply = await untilAborted(signal, callModel({ ...asked, gathered, tally, said }))
     // When a layer answers in place of the model, no text was streamed, so `hear` gets the text now.
     if (gathered.length === 0) asked.hear.text(reply.content)
-    const { provider, ...told } = reply
+    const { provider, ...told } = withWords(reply, gathered)
     const back = {
       model: said.model?.id,
       ...(isAsSaid(reply, said) && backTo(said.model, provider)),
@@ -212,6 +229,13 @@ export async function hearAnswer(
     const message = asMessage({ content, reasoning, toolCalls: [], usage, model })
     return { message, beside, fault: { error }, timing: watched?.timing(model) }
   }
+}
+
+/** A reply with the words that a layer has said on the way, where the reply itself has none. */
+function withWords(reply: ModelReply, gathered: Assembly): ModelReply {
+  if (reply.content !== '' || gathered.length === 0) return reply
+  const { content, reasoning } = gathered.reply()
+  return { ...reply, content, ...(reasoning && !reply.reasoning && { reasoning }) }
 }
 
 /** Measures one asking of a model, with all attempts and with the models of a chain that were asked before. */

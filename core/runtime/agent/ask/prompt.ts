@@ -26,6 +26,13 @@ export interface PromptOptions {
   readonly log: Log
 }
 
+/** A part of the system prompt: what the kernel, the app, the list of capabilities, a plugin, the turn or the day says. */
+export interface PromptPart {
+  readonly part: 'kernel' | 'persona' | 'catalogue' | 'plugin' | 'turn' | 'day'
+  readonly plugin?: string
+  readonly text: string
+}
+
 /** The system prompt of one turn. The parts that stay the same come first, so that providers can cache them. */
 export class SystemPrompt {
   readonly #options: PromptOptions
@@ -68,13 +75,29 @@ export class SystemPrompt {
     return bytesOf
   }
 
+  /** The parts of the prompt as it is now, in their order. */
+  async parts(): Promise<readonly PromptPart[]> {
+    return this.#partsWith(await this.#own.now())
+  }
+
   #with(own: readonly OwnLine[]): string {
-    const { records, name, timezone, turn, lines = '' } = this.#options
-    const texts = own.map(({ text }) => text)
-    const catalogue = mayCall(turn, 'load_capability') ? catalogueOf(records, turn) : ''
-    return [kernelLines(name), this.#persona, catalogue, ...texts, lines, today(timezone)]
-      .filter(Boolean)
+    return this.#partsWith(own)
+      .map(({ text }) => text)
       .join('\n\n')
+  }
+
+  #partsWith(own: readonly OwnLine[]): PromptPart[] {
+    const { records, name, timezone, turn, lines = '' } = this.#options
+    const catalogue = mayCall(turn, 'load_capability') ? catalogueOf(records, turn) : ''
+    const parts: PromptPart[] = [
+      { part: 'kernel', text: kernelLines(name) },
+      { part: 'persona', text: this.#persona },
+      { part: 'catalogue', text: catalogue },
+      ...own.map(({ plugin, text }) => ({ part: 'plugin' as const, plugin, text })),
+      { part: 'turn', text: lines },
+      { part: 'day', text: today(timezone) },
+    ]
+    return parts.filter(({ text }) => text !== '')
   }
 }
 

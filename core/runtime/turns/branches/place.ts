@@ -1,5 +1,5 @@
-import { sql } from 'kysely'
 import { RuntimeError } from '../../../errors.ts'
+import { rowOfMessage } from '../journal/find-message.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import { messageOf, positionOf } from '../journal/steps.ts'
 
@@ -21,7 +21,7 @@ export async function placeOfMessage(
   { before, after }: ForkPlace,
 ): Promise<number> {
   const id = before ?? after ?? ''
-  const row = await rowOfMessage(db, sessionId, id)
+  const row = (await rowOfMessage(db, sessionId, id))?.position
   if (row === undefined)
     throw new RuntimeError('NOT_FOUND', `The conversation has no message "${id.slice(0, 100)}".`, {
       hint: 'Take the id of a message from GET /sessions/:id/messages.',
@@ -81,28 +81,3 @@ export async function lastMessageBefore(
   const message = row && messageOf(row)
   return message && 'id' in message ? message.id : null
 }
-
-async function rowOfMessage(
-  db: RunDatabase,
-  sessionId: string,
-  id: string,
-): Promise<number | undefined> {
-  const text = JSON.stringify(id).replace(/[\\%_]/g, '\\$&')
-  const rows = await db
-    .selectFrom('kernel_steps')
-    .select(['position', 'body'])
-    .where('session_id', '=', sessionId)
-    .where('kind', 'in', ['user', 'plugin', 'assistant'])
-    .where(sql<boolean>`body like ${`%"id":${text}%`} escape '\\'`)
-    .orderBy('position')
-    .limit(mostAlike)
-    .execute()
-  const row = rows.find((found) => {
-    const message = messageOf(found)
-    return 'id' in message && message.id === id
-  })
-  return row && Number(row.position)
-}
-
-/** How many rows may name an id, such as that of a call within it, before the message of the id is given up. */
-const mostAlike = 50

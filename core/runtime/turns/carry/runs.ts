@@ -1,7 +1,7 @@
 import type { RawBuilder } from 'kysely'
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
-import type { PluginSessions, Turns, User } from '../../../plugin.ts'
+import type { Message, PluginSessions, Turns, User } from '../../../plugin.ts'
 import type { IncomingAnswer } from '../clients/client-answers.ts'
 import { Clients } from '../clients/clients.ts'
 import { Batcher } from '../events/batcher.ts'
@@ -26,6 +26,7 @@ import { WaitingTurns } from '../waiting/waiting-turns.ts'
 import type { CarriedRun } from './carried-run.ts'
 import { Carrier, endNotices } from './carrier.ts'
 import { hearingOf, lookUpMissed } from './hearing.ts'
+import { readHistory } from './history.ts'
 import { Intake, type Started } from './intake.ts'
 import type { QueuedTurn, SubmittedTurn } from '../started/door.ts'
 import { PluginTurns } from '../started/plugin-turns.ts'
@@ -75,12 +76,11 @@ export class Runs {
     this.sessions = new Sessions({ db, dialect, now, commits, oracle, roomIdOf, notices })
     this.gates = options.gates ?? new RunGates({ records: [] })
     const at = options.at ?? (() => {})
-    const own = { store: this.#store, gates: this.gates, log, at }
+    const { sessions, gates } = this
+    const own = { store: this.#store, gates, log, at }
     const settler = (this.#settler = new Settler({ ...own, notices: endNotices }))
-    this.#speaker = new Speaker(
-      { store: this.#store, sessions: this.sessions, watchers: this.#watchers, notices },
-      options,
-    )
+    const said = { ...own, sessions, watchers: this.#watchers, notices }
+    this.#speaker = new Speaker(said, options)
     const replicas = (this.#replicas = new Replicas({ store, log }))
     this.#followers = new Followers(this.#store, log, {
       enter: (runId, onReady) => replicas.run(runId, onReady),
@@ -333,6 +333,11 @@ export class Runs {
   /** What the engine left behind in the session, as its next run will be handed it. */
   async headOf(sessionId: string): Promise<string | undefined> {
     return (await this.#store.before({ session_id: sessionId, turn: Infinity })).checkpoint
+  }
+
+  /** What models read of a session: as much of its newest part as has about so many characters. */
+  historyOf(sessionId: string, characters: number): Promise<Message[]> {
+    return readHistory(this.#store, { sessionId, position: Number.MAX_SAFE_INTEGER }, characters)
   }
 
   /** Moves the session's head between two runs; resolves to a head that nothing needs any more. During a run: CONFLICT. */

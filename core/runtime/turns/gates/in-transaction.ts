@@ -11,6 +11,7 @@ export const inTransaction: Pick<AnyRunContext, 'sessions' | 'turns' | 'models' 
   sessions: {
     say: async () => refuse('sessions.say'),
     ensure: async () => refuse('sessions.ensure'),
+    message: async () => refuse('sessions.message'),
   },
   turns: {
     start: () => refuse('turns.start'),

@@ -3,9 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
 import type {
   EnsuredSession,
+  FoundMessage,
   NewWords,
   PluginSessions,
   SaidWords,
+  WantedMessage,
   WantedSession,
 } from '../../../plugin.ts'
 import { fieldsIn } from '../../base/fields.ts'
@@ -14,6 +16,7 @@ import type { Watchers } from '../events/watchers.ts'
 import { toBatches } from '../journal/event-lines.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import { titleOf } from '../titles.ts'
+import { findMessage } from '../journal/find-message.ts'
 import { positionOf } from '../journal/steps.ts'
 import { channelOfSession } from '../journal/write.ts'
 import { telling } from '../../store/channels/channels.ts'
@@ -45,6 +48,8 @@ export interface SpeakerParts {
   readonly watchers: Watchers
   /** Tells users of the words who do not have the session open. */
   readonly notices?: Notices
+  /** Says which plugin a tool is of. */
+  readonly gates: { readonly pluginOf: (tool: string) => string | undefined }
 }
 
 type Outcome =
@@ -74,6 +79,7 @@ export class Speaker {
     return {
       say: async (words) => this.#say(plugin, words),
       ensure: async (wanted) => this.#ensure(plugin, wanted),
+      message: async (wanted) => this.#find(plugin, wanted),
     }
   }
 
@@ -81,6 +87,13 @@ export class Speaker {
     const { user, id, room, shared, title }: Partial<WantedSession> = fieldsIn(wanted)
     const did = readDid(`A session of plugin ${plugin}`, user)
     return this.#parts.sessions.ensure(did, { id, room, shared, title, plugin })
+  }
+
+  #find(plugin: string, wanted: WantedMessage): Promise<FoundMessage | undefined> {
+    const { store, gates } = this.#parts
+    const { user, session, id }: Partial<WantedMessage> = fieldsIn(wanted)
+    const did = readDid(`A message that plugin ${plugin} asks for`, user)
+    return findMessage(store.db, { did, session: String(session), id: String(id) }, gates.pluginOf)
   }
 
   async #say(plugin: string, given: NewWords): Promise<SaidWords> {

@@ -183,17 +183,18 @@ export class Sessions {
 
   /** The room of a session, as it is stored; null where it has none of its own. */
   async roomOf(sessionId: string): Promise<string | null> {
-    return (await this.#rowOf(sessionId))?.room ?? null
+    return (await this.facts(sessionId))?.room ?? null
   }
 
   /** The model that a message has chosen for its session; null where none has. */
   async modelOf(sessionId: string): Promise<string | null> {
-    return (await this.#rowOf(sessionId))?.model ?? null
+    return (await this.facts(sessionId))?.model ?? null
   }
 
-  #rowOf(sessionId: string) {
+  /** Whose a session is, its room and its model; undefined where there is no such session. */
+  facts(sessionId: string) {
     const all = this.#options.db.selectFrom('kernel_sessions')
-    return all.select(['room', 'model']).where('id', '=', sessionId).executeTakeFirst()
+    return all.select(['did', 'room', 'model']).where('id', '=', sessionId).executeTakeFirst()
   }
 
   /** A page of the user's sessions, pinned ones and the newest first. `total` counts all of them. */

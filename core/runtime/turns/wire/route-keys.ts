@@ -28,6 +28,7 @@ export const turnRouteKeys = [
 export const operatorsTooKeys: readonly string[] = [
   'GET /runs/:runId/trace',
   'GET /sessions/:id/state',
+  'GET /sessions/:id/prompt',
 ]
 
 /** A route for each of the keys. */

@@ -1,0 +1,294 @@
+import type { OracleClient } from '../core/client.ts'
+import { type OracleError, toOracleError } from '../core/error.ts'
+import type { Attachment, IChatSession, Overrides } from '../core/records.ts'
+import { Store } from '../core/store.ts'
+import { onReturn } from '../core/timing.ts'
+
+/** Words on their way to the server, which outlive a reload and the end of the network. */
+export interface OutboxEntry {
+  /** The request id of the message: whatever is sent twice under it is said once. */
+  readonly id: string
+  /** The conversation; one that is still to be made has a name with a colon. */
+  readonly sessionId: string
+  readonly text: string
+  readonly attachments?: readonly Attachment[]
+  /** Somebody changes the words: nobody sends them before this time, in milliseconds since 1970. */
+  readonly heldUntil?: number
+}
+
+/** What a page sees of an outbox. */
+export interface OutboxSnapshot {
+  readonly entries: readonly OutboxEntry[]
+  /** The entry that is sent just now. */
+  readonly sending?: string
+  /** When the outbox tries again by itself, in milliseconds since 1970. */
+  readonly retryAt?: number
+  /** Why the first of the entries is not taken, where the network is not the reason. */
+  readonly fault?: OracleError
+  /** Sessions that were made for words that had none, by the name that stood for them. */
+  readonly made: ReadonlyMap<string, string>
+  /** Entries that were taken back: a chat may still show them. */
+  readonly cancelled: ReadonlySet<string>
+  /** How many turns have ended that this outbox began. */
+  readonly turns: number
+}
+
+const mostPerSession = 20
+const longestHoldMs = 600_000
+const retry = { firstMs: 2_000, mostMs: 30_000 }
+
+/** Whether words stand for a session that is still to be made. */
+export const isUnmade = (sessionId: string): boolean => sessionId.includes(':')
+
+/**
+ * What one user has said to one oracle and the server has not heard, in local storage: all tabs have the same, and one of them
+ * sends it, in order and once.
+ */
+export class Outbox extends Store<OutboxSnapshot> {
+  readonly #client: OracleClient
+  readonly #oracleDid: string
+  readonly #overrides: Overrides | undefined
+  readonly #key: string
+  /** What stands in for the storage where the page may not use it. */
+  #memory: readonly OutboxEntry[] = []
+  #timer: ReturnType<typeof setTimeout> | undefined
+  /** Whether the storage has what was written last. */
+  #isKept = true
+  #tries = 0
+  #draining: Promise<void> | undefined
+  #stop: (() => void) | undefined
+
+  constructor(client: OracleClient, oracleDid: string, overrides?: Overrides) {
+    super({ entries: [], made: new Map(), cancelled: new Set(), turns: 0 })
+    this.#client = client
+    this.#oracleDid = oracleDid
+    this.#overrides = overrides
+    this.#key = `oracle-outbox ${client.wallet.did} ${oracleDid}`
+  }
+
+  protected mount(): void {
+    const heard = ({ key }: StorageEvent) => {
+      if (key !== null && key !== this.#key) return
+      this.#look()
+      this.#drain()
+    }
+    window.addEventListener('storage', heard)
+    const stop = onReturn(() => this.tryNow())
+    this.#stop = () => {
+      stop()
+      window.removeEventListener('storage', heard)
+    }
+    this.#look()
+    this.#drain()
+  }
+
+  protected override unmount(): void {
+    this.#stop?.()
+    clearTimeout(this.#timer)
+  }
+
+  /** Takes words, and sends them as soon as may be. False where too many wait already. */
+  add(sessionId: string, text: string, attachments: readonly Attachment[] = []): boolean {
+    const entries = this.#read()
+    if (entries.filter((one) => one.sessionId === sessionId).length >= mostPerSession) return false
+    const entry = {
+      id: newId(),
+      sessionId,
+      text,
+      ...(attachments.length > 0 && { attachments }),
+    }
+    this.#write([...entries, entry])
+    this.#drain()
+    return true
+  }
+
+  /** Keeps words from being sent while somebody changes them. */
+  hold(id: string): void {
+    const heldUntil = Date.now() + longestHoldMs
+    this.#write(this.#read().map((one) => (one.id === id ? { ...one, heldUntil } : one)))
+  }
+
+  /** Lets go of words that were held, changed or as they were. */
+  change(id: string, text?: string): void {
+    this.#write(
+      this.#read().map(({ heldUntil: _, ...one }) =>
+        one.id === id && text?.trim() ? { ...one, text } : one,
+      ),
+    )
+    this.#drain()
+  }
+
+  /** Takes words back that were not sent. */
+  cancel(id: string): void {
+    const { cancelled } = this.getSnapshot()
+    this.set({ cancelled: new Set([...cancelled, id]) })
+    this.#remove(id)
+  }
+
+  /** Tries again without waiting any longer. */
+  tryNow = (): void => {
+    this.#tries = 0
+    this.set({ fault: undefined })
+    this.#drain()
+  }
+
+  #drain(): void {
+    clearTimeout(this.#timer)
+    this.set({ retryAt: undefined })
+    if (this.#draining || this.#read().length === 0 || this.getSnapshot().fault) return
+    if (typeof navigator !== 'undefined' && navigator.onLine === false) return
+    this.#draining = alone(this.#key, () => this.#sendAll()).finally(() => {
+      this.#draining = undefined
+      this.set({ sending: undefined })
+    })
+  }
+
+  async #sendAll(): Promise<void> {
+    for (;;) {
+      const entry = this.#next()
+      if (!entry) return
+      this.set({ sending: entry.id })
+      const error = await this.#send(entry)
+      if (!error) {
+        this.#tries = 0
+        this.#remove(entry.id)
+        this.set({ turns: this.getSnapshot().turns + 1 })
+        continue
+      }
+      if (!isPassing(error)) return this.set({ fault: error })
+      const usual = Math.min(retry.mostMs, retry.firstMs * 2 ** this.#tries++)
+      const wait = Math.max(usual, error.retryAfterMs ?? 0)
+      this.#timer = setTimeout(() => this.#drain(), wait)
+      return this.set({ retryAt: Date.now() + wait })
+    }
+  }
+
+  /** The first entry that may be sent: nothing overtakes what was said before in the same conversation. */
+  #next(): OutboxEntry | undefined {
+    const held = new Set<string>()
+    for (const entry of this.#read()) {
+      if ((entry.heldUntil ?? 0) > Date.now()) held.add(entry.sessionId)
+      if (!held.has(entry.sessionId)) return entry
+    }
+    return undefined
+  }
+
+  /** Sends one message and follows its turn to the end. Resolves to why the server has not taken the message. */
+  async #send({ id, sessionId, text, attachments }: OutboxEntry): Promise<OracleError | undefined> {
+    let session: string
+    try {
+      session = isUnmade(sessionId) ? await this.#make(sessionId) : sessionId
+    } catch (thrown) {
+      return toOracleError(thrown)
+    }
+    const address = { oracleDid: this.#oracleDid, sessionId: session, overrides: this.#overrides }
+    const chat = this.#client.chat(address)
+    const isBusy = () => ['submitted', 'streaming'].includes(chat.getSnapshot().status)
+    const look = () => {
+      const { run } = chat.getSnapshot()
+      // From here on the server has the message, and says by itself what became of it.
+      if (run.requestId === id && run.runId) this.#remove(id)
+    }
+    const stop = chat.subscribe(look)
+    try {
+      while (isBusy()) await change(chat)
+      if (!this.#read().some((one) => one.id === id)) return undefined
+      await chat.sendMessage(text, undefined, {
+        requestId: id,
+        ...(attachments && { attachments }),
+      })
+    } finally {
+      stop()
+    }
+    const { run, sendMessageError } = chat.getSnapshot()
+    const isOurs = run.requestId === id
+    return isOurs && !run.runId && sendMessageError && isPassing(sendMessageError)
+      ? sendMessageError
+      : undefined
+  }
+
+  /** Makes the session that words wait for: once, also where the answer to the request is lost. */
+  async #make(name: string): Promise<string> {
+    const { sessionId } = await this.#client.request<IChatSession>(
+      this.#oracleDid,
+      '/sessions',
+      { method: 'POST', headers: { 'idempotency-key': name.replace(':', '-') } },
+      this.#overrides,
+    )
+    this.#write(this.#read().map((one) => (one.sessionId === name ? { ...one, sessionId } : one)))
+    this.set({ made: new Map([...this.getSnapshot().made, [name, sessionId]]) })
+    return sessionId
+  }
+
+  #remove(id: string): void {
+    const entries = this.#read()
+    if (entries.some((one) => one.id === id)) this.#write(entries.filter((one) => one.id !== id))
+  }
+
+  #look(): void {
+    const entries = this.#read()
+    if (JSON.stringify(entries) !== JSON.stringify(this.getSnapshot().entries))
+      this.set({ entries })
+  }
+
+  #read(): readonly OutboxEntry[] {
+    if (!this.#isKept) return this.#memory
+    try {
+      const kept: unknown = JSON.parse(localStorage.getItem(this.#key) ?? '[]')
+      this.#memory = Array.isArray(kept) ? kept.filter(isEntry) : []
+    } catch {
+      // The storage is forbidden or holds nonsense: what is said lives as long as the page.
+    }
+    return this.#memory
+  }
+
+  #write(entries: readonly OutboxEntry[]): void {
+    this.#memory = entries
+    try {
+      if (entries.length === 0) localStorage.removeItem(this.#key)
+      else localStorage.setItem(this.#key, JSON.stringify(entries))
+      this.#isKept = true
+    } catch {
+      this.#isKept = false
+    }
+    this.set({ entries })
+  }
+}
+
+/** The outbox of the client’s user for an oracle: the same for all who ask. */
+export const outboxOf = (client: OracleClient, oracleDid: string, overrides?: Overrides): Outbox =>
+  client.once(
+    JSON.stringify(['outbox', oracleDid, overrides?.baseUrl]),
+    () => new Outbox(client, oracleDid, overrides),
+  )
+
+/** Whether an error says that the server was not reached, is on its way back, or wants a moment. */
+export const isPassing = ({ code, status, retryAfterMs = Infinity }: OracleError): boolean =>
+  ['network', 'timeout', 'stream_interrupted'].includes(code) ||
+  (status > 500 && status < 505) ||
+  (code === 'rate_limited' && retryAfterMs <= retry.mostMs)
+
+function isEntry(value: unknown): value is OutboxEntry {
+  const { id, sessionId, text }: Partial<Record<string, unknown>> = Object(value)
+  return [id, sessionId, text].every((one) => typeof one === 'string')
+}
+
+/** Runs work while no other tab runs it; a browser without locks has it told apart by request ids alone. */
+function alone(name: string, work: () => Promise<void>): Promise<void> {
+  const locks = typeof navigator === 'undefined' ? undefined : navigator.locks
+  return locks ? locks.request(name, work) : work()
+}
+
+/** Resolves when a store has changed. */
+function change(store: { subscribe(listener: () => void): () => void }): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = store.subscribe(() => {
+      stop()
+      resolve()
+    })
+  })
+}
+
+/** A page that came by plain HTTP has no `randomUUID`, but its objects have such names. */
+export const newId = (): string =>
+  crypto.randomUUID?.() ?? URL.createObjectURL(new Blob()).slice(-36)

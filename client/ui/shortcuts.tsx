@@ -1,0 +1,70 @@
+import { useEffect, useRef, useState } from 'react'
+import { useWords } from './words.ts'
+
+/** The props of `Shortcuts`. */
+export interface ShortcutsProps {
+  readonly onNew?: () => void
+  readonly onSearch?: () => void
+}
+
+const isField = (target: EventTarget | null): boolean =>
+  target instanceof Element && target.closest('input, textarea, select, [contenteditable]') !== null
+
+/** The keys of a chat: Ctrl or ⌘ with K and Shift+O anywhere, and `?` outside of fields, which lists them. */
+export function Shortcuts({ onNew, onSearch }: ShortcutsProps) {
+  const words = useWords()
+  const [isOpen, setOpen] = useState(false)
+  const latest = useRef({ onNew, onSearch })
+  latest.current = { onNew, onSearch }
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      const { key, shiftKey, ctrlKey, metaKey, target, isComposing } = event
+      if (isComposing) return
+      const act = ctrlKey || metaKey ? withCommand(key, shiftKey, latest.current) : undefined
+      if (act) {
+        event.preventDefault()
+        act()
+      } else if (key === '?' && !isField(target)) setOpen((was) => !was)
+      else if (key === 'Escape') setOpen(false)
+    }
+    window.addEventListener('keydown', pressed)
+    return () => window.removeEventListener('keydown', pressed)
+  }, [])
+  if (!isOpen) return null
+  const keys: readonly (readonly [string, string])[] = [
+    ['Enter', words.send],
+    ['Shift+Enter', words.newLine],
+    ['Escape', words.stop],
+    ['↑', words.editLast],
+    ['Ctrl/⌘+K', words.search],
+    ['Ctrl/⌘+Shift+O', words.newChat],
+    ['?', words.shortcuts],
+  ]
+  return (
+    <div className="oc-shortcuts" role="dialog" aria-label={words.shortcuts}>
+      <dl>
+        {keys.map(([key, does]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{does}</dd>
+          </div>
+        ))}
+      </dl>
+      <button type="button" autoFocus onClick={() => setOpen(false)}>
+        {words.close}
+      </button>
+    </div>
+  )
+}
+
+function withCommand(
+  key: string,
+  shiftKey: boolean,
+  { onNew, onSearch }: ShortcutsProps,
+): (() => void) | undefined {
+  if (key.toLowerCase() === 'k' && !shiftKey) return onSearch
+  if (key.toLowerCase() === 'o' && shiftKey) return onNew
+  return undefined
+}

@@ -1,0 +1,42 @@
+import { useMemo } from 'react'
+import type { IMessage, Overrides } from '../core/records.ts'
+import { useClient } from '../react/provider.ts'
+import { useStore } from '../react/use-store.ts'
+import { type Outbox, type OutboxEntry, outboxOf, type OutboxSnapshot } from './outbox.ts'
+
+/** What `useOutbox` returns. */
+export interface OutboxResult extends Pick<OutboxSnapshot, 'retryAt' | 'fault' | 'made' | 'turns'> {
+  /** The words of one conversation that wait, the oldest first. */
+  readonly waiting: readonly OutboxEntry[]
+  /** Whether words of the conversation are on their way just now, and which. */
+  readonly isSending: boolean
+  readonly sending?: OutboxEntry
+  /** Whether a message of the chat is one that waits or was taken back: such a message is not shown twice. */
+  readonly hides: (message: IMessage) => boolean
+  readonly outbox: Outbox
+}
+
+/** What the user has said in a conversation and the server has not heard; it is sent once, as soon as may be. */
+export function useOutbox(
+  oracleDid: string,
+  isIn: (sessionId: string) => boolean,
+  overrides?: Overrides,
+): OutboxResult {
+  const client = useClient()
+  const outbox = outboxOf(client, oracleDid, overrides)
+  const { entries, sending: now, cancelled, ...rest } = useStore(outbox)
+  return useMemo(() => {
+    const own = entries.filter(({ sessionId }) => isIn(sessionId))
+    const waiting = own.filter(({ id }) => id !== now)
+    const sending = own.find(({ id }) => id === now)
+    const hidden = new Set([...cancelled, ...waiting.map(({ id }) => id)])
+    return {
+      ...rest,
+      waiting,
+      isSending: sending !== undefined,
+      sending,
+      hides: ({ id }: IMessage) => hidden.has(id),
+      outbox,
+    }
+  }, [entries, now, cancelled, rest.retryAt, rest.fault, rest.made, rest.turns, outbox, isIn])
+}

@@ -1,0 +1,159 @@
+import './window.ts'
+import { expect, it } from 'vitest'
+import { scriptedModel } from '#core/testing'
+import { testOracle, type TestOracle } from '../oracle.ts'
+import { goOnline, until } from '../page.ts'
+import { person } from './person.tsx'
+
+const answers = ['One.', 'Two.', 'Three.', 'Four.', 'Five.']
+const open = () => testOracle({ plugins: [], model: scriptedModel(answers) })
+
+/** What the server has of all that was said, by session. */
+async function saidOn(oracle: TestOracle): Promise<string[][]> {
+  const tab = oracle.tab()
+  const ask = <T,>(path: string) => tab.request<T>(oracle.oracleDid, oracle.app.url + path)
+  const { sessions } = await ask<{ sessions: { sessionId: string }[] }>('/sessions')
+  const all = sessions.map(async ({ sessionId }) => {
+    const { messages } = await ask<{ messages: { type: string; content: string }[] }>(
+      `/messages/${sessionId}`,
+    )
+    return messages.filter(({ type }) => type === 'human').map(({ content }) => content)
+  })
+  return Promise.all(all)
+}
+
+const kept = () => Object.keys(localStorage).filter((key) => key.startsWith('oracle-outbox'))
+
+it('keeps what is said without a network, lets it be changed and taken back, and sends the rest once and in order', async () => {
+  await using oracle = await open()
+  const sessionId = await oracle.session()
+  const { texts, all, button, say, write } = person(oracle, { sessionId })
+  await until(() => all('.oc-messages')[0]?.getAttribute('aria-busy') === 'false')
+  oracle.proxy.isOffline = true
+  for (const [nth, text] of ['First', 'Secnd', 'Never mind', 'Last'].entries()) {
+    await say(text)
+    await until(() => texts('.oc-waiting .oc-said').length === nth + 1)
+  }
+  expect(texts('.oc-said')).toEqual(['First', 'Secnd', 'Never mind', 'Last'])
+  expect(texts('.oc-waiting .oc-state')).toEqual(Array(4).fill('Waits for the network'))
+  expect(all('.oc-error')).toEqual([])
+  const [, second, third] = all('.oc-waiting article')
+  ;[...(third?.querySelectorAll('button') ?? [])].at(-1)?.click()
+  await until(() => texts('.oc-said').length === 3)
+  ;[...(second?.querySelectorAll('button') ?? [])][0]?.click()
+  await until(() => all('.oc-edit').length === 1)
+  oracle.proxy.isOffline = false
+  goOnline()
+  // What somebody changes just now is not sent, and nothing overtakes it.
+  await until(() => texts('.oc-markdown').includes('One.'))
+  expect(await saidOn(oracle)).toEqual([['First']])
+  write('.oc-edit textarea', 'Second')
+  ;(await button('Send', '.oc-edit')).click()
+  await until(() => texts('.oc-markdown').includes('Three.'))
+  await until(() => kept().length === 0)
+  expect(await saidOn(oracle)).toEqual([['First', 'Second', 'Last']])
+  expect(texts('.oc-said')).toEqual(['First', 'Second', 'Last'])
+  expect(oracle.proxy.to(/^\/messages\//, 'POST').length).toBe(3)
+})
+
+it('shows at once what the server takes its time to answer, and says a message once whose answer was lost', async () => {
+  await using oracle = await open()
+  const sessionId = await oracle.session()
+  const { texts, all, say } = person(oracle, { sessionId })
+  await until(() => all('.oc-messages')[0]?.getAttribute('aria-busy') === 'false')
+  const lost = Promise.withResolvers<void>()
+  oracle.proxy.interfere = async ({ method, path, headers, body }) => {
+    if (method !== 'POST' || !path.startsWith('/messages/')) return
+    oracle.proxy.interfere = undefined
+    // The server hears the message, and the page never hears that.
+    const { host: _, 'content-length': __, ...rest } = headers
+    const sent = new Headers(Object.entries(rest).map(([name, value]) => [name, String(value)]))
+    const answer = await fetch(oracle.app.url + path, { method, headers: sent, body })
+    await answer.text()
+    await lost.promise
+    return 'cut'
+  }
+  await say('Only once')
+  expect(texts('.oc-said')).toEqual(['Only once'])
+  lost.resolve()
+  await until(() => texts('.oc-waiting .oc-state').length === 1)
+  goOnline()
+  await until(() => texts('.oc-markdown').includes('One.'))
+  await until(() => kept().length === 0)
+  expect(texts('.oc-said')).toEqual(['Only once'])
+  expect(await saidOn(oracle)).toEqual([['Only once']])
+})
+
+it('makes one session for what a new conversation said offline, also after a reload', async () => {
+  await using oracle = await open()
+  oracle.proxy.isOffline = true
+  const before = person(oracle)
+  await before.say('Hello')
+  await until(() => before.texts('.oc-waiting .oc-said').length === 1)
+  await before.say('Are you there?')
+  await until(() => before.texts('.oc-waiting .oc-said').length === 2)
+  before.unmount()
+  const after = person(oracle)
+  await until(() => after.texts('.oc-said').join() === 'Hello,Are you there?')
+  oracle.proxy.isOffline = false
+  goOnline()
+  await until(() => kept().length === 0)
+  await expect.poll(() => saidOn(oracle)).toEqual([['Hello', 'Are you there?']])
+})
+
+it('is the same in two tabs, of which one sends', async () => {
+  await using oracle = await open()
+  const sessionId = await oracle.session()
+  const [one, other] = [oracle.tab(), oracle.tab()].map((tab) =>
+    person(oracle, { sessionId, threads: false }, oracle.within(tab)),
+  )
+  if (!one || !other) throw new Error('Two tabs are two.')
+  oracle.proxy.isOffline = true
+  for (const [nth, text] of ['A', 'B', 'C'].entries()) {
+    await one.say(text)
+    await until(() => one.texts('.oc-waiting .oc-said').length === nth + 1)
+  }
+  const tell = () => window.dispatchEvent(new window.StorageEvent('storage', { key: null }))
+  tell()
+  await until(() => other.texts('.oc-waiting .oc-said').join() === 'A,B,C')
+  oracle.proxy.isOffline = false
+  goOnline()
+  await until(() => kept().length === 0)
+  await until(() => one.texts('.oc-said').join() === 'A,B,C')
+  expect(await saidOn(oracle)).toEqual([['A', 'B', 'C']])
+  tell()
+  await until(() => other.texts('.oc-waiting .oc-said').length === 0)
+})
+
+it('leaves alone what another user has said, and what is no outbox', async () => {
+  await using oracle = await open()
+  const entry = { id: 'x', sessionId: 'y', text: 'The words of somebody else' }
+  const theirs = `oracle-outbox did:key:other ${oracle.oracleDid}`
+  const own = `oracle-outbox ${oracle.wallet.initialWallet.did} ${oracle.oracleDid}`
+  localStorage.setItem(theirs, JSON.stringify([entry]))
+  localStorage.setItem(own, '{"not": ["a list"')
+  const { texts, say } = person(oracle)
+  await say('Hello')
+  await until(() => texts('.oc-markdown').includes('One.'))
+  expect(await saidOn(oracle)).toEqual([['Hello']])
+  expect(JSON.parse(localStorage.getItem(theirs) ?? '')).toEqual([entry])
+})
+
+it('chats where the page may store nothing', async () => {
+  await using oracle = await open()
+  const own = Object.getOwnPropertyDescriptor(globalThis, 'localStorage')
+  Object.defineProperty(globalThis, 'localStorage', {
+    configurable: true,
+    get: () => {
+      throw new Error('SecurityError')
+    },
+  })
+  try {
+    const { texts, say } = person(oracle)
+    await say('Hello')
+    await until(() => texts('.oc-markdown').includes('One.'))
+    expect(texts('.oc-said')).toEqual(['Hello'])
+  } finally {
+    if (own) Object.defineProperty(globalThis, 'localStorage', own)
+  }
+})

@@ -1,0 +1,98 @@
+import './window.ts'
+import { expect, it } from 'vitest'
+import { scriptedModel } from '#core/testing'
+import type { Components } from '../../../client/ui.ts'
+import feedback from '../../../plugins/feedback/index.ts'
+import showcase from '../../../plugins/showcase/index.ts'
+import { testOracle } from '../oracle.ts'
+import { until } from '../page.ts'
+import { person } from './person.tsx'
+
+const open = (pace = '0') =>
+  testOracle({
+    plugins: [feedback, showcase],
+    model: scriptedModel([]),
+    env: { FEATURES: 'showcase=on', SHOWCASE_PACE: pace },
+  })
+
+it('names what is to be paid, and sends the message by itself once it is', async () => {
+  await using oracle = await open()
+  const { texts, all, say, button } = person(oracle)
+  await say('/show payment')
+  await until(() => texts('.oc-payment li').join() === '1 SHOW,2 SHOW')
+  expect(all('.oc-error')).toEqual([])
+  ;(await button('Pay', '.oc-payment')).click()
+  await until(() => texts('.oc-markdown').some((text) => text.startsWith('It is paid')))
+  expect(all('.oc-payment')).toEqual([])
+  expect(texts('.oc-said')).toEqual(['/show payment'])
+})
+
+it('shows how far a call is with a bar, and no bar once it is done', async () => {
+  await using oracle = await open('0.2')
+  const { texts, all, say } = person(oracle)
+  await say('/show progress')
+  await until(() => texts('.oc-progress span')[0]?.includes('3 of 6'))
+  const bar = all('.oc-progress progress')[0] as HTMLProgressElement
+  expect([bar.value, bar.max]).toEqual([3, 6])
+  await until(() => texts('.oc-markdown').some((text) => text.startsWith('All six')))
+  expect(all('.oc-progress')).toEqual([])
+})
+
+it('takes what a reader thinks of an answer, and knows it after a reload', async () => {
+  await using oracle = await open()
+  const { all, texts, say, button } = person(oracle)
+  await say('/show rtl')
+  await until(() => texts('.oc-thread-name').length === 1)
+  const pressed = (of: typeof all) =>
+    of('[aria-pressed]').map((one) => one.getAttribute('aria-pressed'))
+  ;(await button('Good answer')).click()
+  await until(() => pressed(all).join() === 'true,false')
+  const { sessions } = await oracle
+    .tab()
+    .request<{ sessions: { sessionId: string }[] }>(oracle.oracleDid, `${oracle.app.url}/sessions`)
+  const again = person(oracle, { sessionId: sessions[0]?.sessionId })
+  await until(() => pressed(again.all).join() === 'true,false')
+  ;(await again.button('Good answer')).click()
+  await until(() => pressed(again.all).join() === 'false,false')
+})
+
+it('lists its keys for ?, but not where somebody types one', async () => {
+  await using oracle = await open()
+  const { all, texts } = person(oracle)
+  const field = await until(() => all('.oc-composer textarea')[0])
+  const press = (target: EventTarget, key: string, more: object = {}) =>
+    target.dispatchEvent(
+      new window.KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...more }),
+    )
+  press(field, '?')
+  expect(all('.oc-shortcuts')).toEqual([])
+  press(document.body, '?')
+  await until(() => texts('.oc-shortcuts kbd').includes('Ctrl/⌘+K'))
+  press(document.body, 'Escape')
+  await until(() => all('.oc-shortcuts').length === 0)
+  press(document.body, 'k', { ctrlKey: true })
+  expect(document.activeElement?.className).toBe('oc-search')
+})
+
+it('has the page’s own parts in the place of its own, each', async () => {
+  await using oracle = await open()
+  const names = [
+    ...['ThreadList', 'Composer', 'ConnectionLine', 'Message', 'Waiting'],
+    ...['ToolCard', 'ErrorCard', 'Suggestions'],
+  ] as const
+  const own = (name: string) => (props: { onSend?: (text: string) => unknown }) => (
+    <button type="button" className={`own-${name}`} onClick={() => props.onSend?.('/show cut')}>
+      {name}
+    </button>
+  )
+  const components = Object.fromEntries(
+    names.map((name) => [name, own(name)]),
+  ) as unknown as Partial<Components>
+  const { all, texts } = person(oracle, { components })
+  await until(() => all('.own-Suggestions').length === 1)
+  all('.own-Composer')[0]?.click()
+  await until(() => texts('.own-Message').length === 2)
+  const later = ['ToolCard', 'Suggestions']
+  for (const name of names.filter((one) => !later.includes(one)))
+    await until(() => texts(`.own-${name}`).length > 0)
+})
