@@ -18,6 +18,7 @@ export type {
 } from './ui/message.tsx'
 export { ModelPicker } from './ui/model-picker.tsx'
 export type { ModelPickerProps } from './ui/model-picker.tsx'
+export { isPassing, isUnmade, newName } from './ui/outbox.ts'
 export type { Outbox, OutboxEntry, OutboxSnapshot } from './ui/outbox.ts'
 export { ApprovalCard, endingOf, ErrorCard, Reasoning, ToolCard } from './ui/parts.tsx'
 export type {

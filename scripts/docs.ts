@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { catalogue } from '../core/error-codes.ts'
 import { format, resolveConfig } from 'prettier'
+import { kit } from './kit.ts'
 import { reference } from './reference.ts'
 import { markdownTable } from '../cli/table.ts'
 import { allVariables, providerVariables } from './variables.ts'
@@ -46,6 +47,7 @@ export const generated: Record<string, Record<string, () => string>> = {
         ),
       ),
   },
+  'docs/kit.md': kit,
   'docs/reference.md': reference,
 }
 

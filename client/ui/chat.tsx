@@ -3,7 +3,7 @@ import type { Attachment, Overrides } from '../core/records.ts'
 import { useCapabilities } from '../react/use-oracle.ts'
 import { Composer } from './composer.tsx'
 import { ModelPicker } from './model-picker.tsx'
-import { isUnmade, newId } from './outbox.ts'
+import { isUnmade, newName } from './outbox.ts'
 import { type Components, LookContext, ownComponents, useLook } from './parts.tsx'
 import type { Renderers } from './markdown/markdown.tsx'
 import { ThreadList } from './thread-list.tsx'
@@ -101,7 +101,8 @@ function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }:
   const box = useOutbox(oracleDid, isUnmade, overrides)
   const made = box.made.get(unmade)
   // The words of a new conversation are shown in the session that they have got, unless another one is open by now.
-  const sessionId = (given ?? own) || (made ?? '')
+  const chosen = given ?? own
+  const sessionId = chosen || (made ?? '')
   const open = useCallback(
     (id: string) => {
       setOwn(id)
@@ -109,11 +110,15 @@ function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }:
     },
     [onSession],
   )
+  const begin = () => {
+    if (made !== undefined) setUnmade(newName())
+    open('')
+  }
   useEffect(() => {
     if (made === undefined) return
-    setUnmade(newName())
-    if (sessionId === made) open(made)
-  }, [made])
+    if (chosen === '') open(made)
+    else setUnmade(newName())
+  }, [made, chosen])
   const thread = sessionId ? (
     <Thread
       key={sessionId}
@@ -128,7 +133,7 @@ function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }:
   const frame = useRef<HTMLDivElement>(null)
   const keys = (
     <Shortcuts
-      onNew={() => open('')}
+      onNew={begin}
       onSearch={() => frame.current?.querySelector<HTMLElement>('.oc-search')?.focus()}
     />
   )
@@ -141,6 +146,7 @@ function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }:
           current={sessionId}
           turns={box.turns}
           onOpen={open}
+          onNew={begin}
         />
       )}
       {thread}
@@ -148,9 +154,6 @@ function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }:
     </div>
   )
 }
-
-/** Stands for a session that is still to be made. */
-const newName = () => `new:${newId()}`
 
 interface NewThreadProps extends Pick<ChatProps, 'oracleDid' | 'overrides'> {
   /** What stands for the session until it is made. */
@@ -201,21 +204,15 @@ interface ListProps extends Pick<ChatProps, 'oracleDid' | 'overrides'> {
   /** How many turns have ended: each may have given its conversation a title. */
   readonly turns: number
   readonly onOpen: (id: string) => void
+  readonly onNew: () => void
 }
 
-function List({ oracleDid, overrides, current, turns, onOpen }: ListProps) {
+function List({ oracleDid, overrides, current, turns, onOpen, onNew }: ListProps) {
   // Another conversation that is shown may be a new one: the list is read again.
   const threads = useThreads(oracleDid, overrides, `${current} ${turns}`)
   const { components } = useLook()
   const Threads = components.ThreadList ?? ThreadList
-  return (
-    <Threads
-      threads={threads}
-      current={current}
-      onOpen={(id) => onOpen(id)}
-      onNew={() => onOpen('')}
-    />
-  )
+  return <Threads threads={threads} current={current} onOpen={(id) => onOpen(id)} onNew={onNew} />
 }
 
 /** The props of `Suggestions`. */

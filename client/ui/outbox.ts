@@ -37,7 +37,10 @@ const mostPerSession = 20
 const longestHoldMs = 600_000
 const retry = { firstMs: 2_000, mostMs: 30_000 }
 
-/** Whether words stand for a session that is still to be made. */
+/** Stands for a session that is still to be made. */
+export const newName = (): string => `new:${newId()}`
+
+/** Whether words wait for a session that is still to be made. */
 export const isUnmade = (sessionId: string): boolean => sessionId.includes(':')
 
 /**

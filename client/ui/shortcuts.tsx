@@ -7,8 +7,11 @@ export interface ShortcutsProps {
   readonly onSearch?: () => void
 }
 
-const isField = (target: EventTarget | null): boolean =>
-  target instanceof Element && target.closest('input, textarea, select, [contenteditable]') !== null
+function isField(target: EventTarget | null): boolean {
+  const { tagName, isContentEditable }: { tagName?: unknown; isContentEditable?: unknown } =
+    Object(target)
+  return isContentEditable === true || /^(input|textarea|select)$/i.test(String(tagName))
+}
 
 /** The keys of a chat: Ctrl or ⌘ with K and Shift+O anywhere, and `?` outside of fields, which lists them. */
 export function Shortcuts({ onNew, onSearch }: ShortcutsProps) {

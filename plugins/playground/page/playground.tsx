@@ -4,7 +4,7 @@ import type { Oracle } from './oracle.ts'
 import { labelOf, readBrought, type Brought } from './brought.ts'
 import { Bell } from './parts/bell.tsx'
 import { Boundary } from './parts/boundary.tsx'
-import { to, useRoute } from './route.ts'
+import { newChat, to, useRoute } from './route.ts'
 import { BroughtView } from './views/brought.tsx'
 import { ChatView } from './views/chat.tsx'
 import { WireView } from './views/wire.tsx'
@@ -51,7 +51,8 @@ export function Playground({ oracle }: { oracle: Oracle }) {
   const [sessionId, setSessionId] = useState('')
   const [loadedNow, setLoadedNow] = useState<ReadonlySet<string>>(new Set())
   const [draft, setDraft] = useState('')
-  if (name === 'chat' && detail !== sessionId && detail !== '') setSessionId(detail)
+  const isChat = name === 'chat' && detail !== '' && detail !== newChat
+  if (isChat && detail !== sessionId) setSessionId(detail)
 
   const hear = useCallback((event: AnyEvent) => {
     if (event.eventName === 'run') setLoadedNow(new Set())

@@ -18,3 +18,6 @@ export const to = (...parts: readonly string[]) => `#/${parts.map(encodeURICompo
 export function go(...parts: readonly string[]) {
   location.hash = to(...parts)
 }
+
+/** Stands in the address of a chat in which nothing was said: its session is made by the first words. */
+export const newChat = 'new'

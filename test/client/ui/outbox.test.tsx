@@ -118,7 +118,7 @@ it('is the same in two tabs, of which one sends', async () => {
   await until(() => other.texts('.oc-waiting .oc-said').join() === 'A,B,C')
   oracle.proxy.isOffline = false
   goOnline()
-  await until(() => kept().length === 0)
+  await until(() => kept().length === 0, 30_000)
   await until(() => one.texts('.oc-said').join() === 'A,B,C')
   expect(await saidOn(oracle)).toEqual([['A', 'B', 'C']])
   tell()

@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import {
   useApproval,
   useChat,
@@ -11,15 +11,23 @@ import {
   type IChatSession,
   type IMessage,
 } from 'oracle-runtime-client'
-import { ThreadList, useThreads } from 'oracle-runtime-client/ui'
-import { ask, type Oracle } from '../oracle.ts'
+import {
+  isPassing,
+  isUnmade,
+  newName,
+  ThreadList,
+  useOutbox,
+  useThreads,
+  Waiting as Waits,
+} from 'oracle-runtime-client/ui'
+import type { Oracle } from '../oracle.ts'
 import { AttachButton, UploadList } from '../parts/attach.tsx'
 import { Fault } from '../parts/fault.tsx'
 import { Payment, TurnCost } from '../parts/payment.tsx'
 import { answersOf, Incognito } from '../parts/remembered.tsx'
 import { toldBy, ToldLines, withTold, type Told } from '../parts/told.tsx'
 import { useUploads } from '../parts/uploads.ts'
-import { go, to } from '../route.ts'
+import { go, newChat, to } from '../route.ts'
 import { Approval } from './approval.tsx'
 import { Message } from './message.tsx'
 import { components, Times, Waiting } from './tool-card.tsx'
@@ -44,56 +52,53 @@ export function ChatView(props: Props) {
   const { oracle, sessionId } = props
   const threads = useThreads(oracle.did, undefined, sessionId)
   const { threads: listed, error, isLoading, query } = threads
-  const [fault, setFault] = useState<unknown>()
-  const isHere = useRef(true)
+  // The first words make the session of a new chat, so none is stored empty.
+  const [unmade, setUnmade] = useState(newName)
+  const { made, turns } = useOutbox(oracle.did, isUnmade)
+  const newest = made.get(unmade)
+  const isNew = sessionId === newChat
+  const id = isNew ? (newest ?? '') : sessionId
   useEffect(() => {
-    isHere.current = true
-    return () => void (isHere.current = false)
-  }, [])
-  const begin = async () => {
-    try {
-      const session = await ask<IChatSession>('/sessions', { method: 'POST' })
-      // The reader may have opened another view meanwhile, and stays there.
-      if (isHere.current) go('chat', session.sessionId)
-    } catch (thrown) {
-      setFault(thrown)
-    }
-  }
-  const beginning = useRef(false)
+    if (newest === undefined) return
+    // The reader may have opened another chat meanwhile, and stays there.
+    if (isNew) go('chat', newest)
+    else setUnmade(newName())
+  }, [newest, isNew])
   useEffect(() => {
-    if (sessionId || isLoading || error || query || beginning.current) return
-    const [latest] = listed
-    if (latest) return void location.replace(to('chat', latest.sessionId))
-    beginning.current = true
-    void begin().finally(() => (beginning.current = false))
+    if (turns > 0) void threads.refresh() // It then has the new title.
+  }, [turns])
+  useEffect(() => {
+    if (sessionId || isLoading || error || query) return
+    location.replace(to('chat', listed[0]?.sessionId ?? newChat))
   })
   // A search leaves the open chat out of the list, and its model stays what it was.
   const open = useRef<IChatSession>(undefined)
   open.current =
-    listed.find((one) => one.sessionId === sessionId) ??
-    (open.current?.sessionId === sessionId ? open.current : undefined)
+    listed.find((one) => one.sessionId === id) ??
+    (open.current?.sessionId === id ? open.current : undefined)
   return (
     <div className="chat-view">
       <ThreadList
         threads={{
           ...threads,
-          remove(id) {
-            threads.remove(id)
-            if (id === sessionId) go('chat')
+          remove(gone) {
+            threads.remove(gone)
+            if (gone === id) go('chat')
           },
         }}
-        current={sessionId}
-        onOpen={(id) => go('chat', id)}
-        onNew={() => void begin()}
+        current={id}
+        onOpen={(other) => go('chat', other)}
+        onNew={() => go('chat', newChat)}
       />
       <div className="conversation">
-        <Fault error={fault ?? error} />
+        <Fault error={error} />
         {sessionId && (
           <Conversation
-            key={sessionId}
+            key={id}
             {...props}
+            sessionId={id}
+            unmade={unmade}
             kept={open.current?.model}
-            onSettled={threads.refresh}
           />
         )}
       </div>
@@ -112,27 +117,26 @@ function Conversation({
   onDraftSent,
   onEvent,
   kept,
-  onSettled,
+  unmade,
 }: Props & {
   /** The model that the session keeps. */
   kept: string | undefined
-  onSettled: () => Promise<void>
+  /** Stands for the session of a new chat. */
+  unmade: string
 }) {
   const address = { oracleDid: oracle.did, sessionId }
   const [unpaid, setUnpaid] = useState<readonly string[]>([])
   const said = useRef<Said>({ message: '', attachments: [] })
   const onPaymentRequiredError = (claimIds: string[]) => setUnpaid(claimIds)
   const chat = useChat({ ...address, onPaymentRequiredError, uiComponents: components })
-  const {
-    messages,
-    sendMessage,
-    abortStream,
-    isSending,
-    isLoading,
-    error,
-    sendMessageError,
-    status,
-  } = chat
+  const { messages: all, abortStream, isSending, isLoading, error, sendMessageError, status } = chat
+  const isIn = useCallback(
+    (id: string) => (sessionId ? id === sessionId : isUnmade(id)),
+    [sessionId],
+  )
+  const box = useOutbox(oracle.did, isIn)
+  const messages = useMemo(() => all.filter((message) => !box.hides(message)), [all, box.hides])
+  const isWaiting = box.waiting.length > 0 && sendMessageError && isPassing(sendMessageError)
   const run = useRun(address)
   const approval = useApproval(address)
   const announcer = useChatAnnouncer(address)
@@ -162,25 +166,25 @@ function Conversation({
     }
   })
 
-  const say = async (message: string) => {
+  const say = (message: string) => {
     if (!message.trim() || isSending || !files.isReady) return
     const { attachments } = files
     setText('')
     files.clear()
-    await deliver({ message, attachments })
+    deliver({ message, attachments })
   }
   /** Sends a message, and keeps it for the case that something has to be paid first. */
-  const deliver = async ({ message, attachments }: Said) => {
+  const deliver = ({ message, attachments }: Said) => {
     setUnpaid([])
     setTold([])
     said.current = { message, attachments }
-    await sendMessage(message, attachments.length > 0 ? { attachments } : {})
-    await onSettled().catch(() => {}) // The list of chats then shows the new title; when the reading fails, it keeps the old one.
+    const place = sessionId || (box.waiting[0]?.sessionId ?? unmade)
+    if (!box.outbox.add(place, message, attachments)) setText(message)
   }
   useEffect(() => {
     if (!draft || isLoading) return
     onDraftSent()
-    void say(draft)
+    say(draft)
   }, [draft, isLoading])
 
   return (
@@ -194,8 +198,8 @@ function Conversation({
           aria-label="Messages"
           aria-busy={isLoading}
         >
-          {messages.length === 0 && !isLoading && (
-            <Welcome oracle={oracle} onSay={(opener) => void say(opener)} />
+          {messages.length === 0 && !isLoading && box.waiting.length === 0 && !box.sending && (
+            <Welcome oracle={oracle} onSay={(opener) => say(opener)} />
           )}
           {messages.map((message, nth) => (
             <Message
@@ -207,6 +211,14 @@ function Conversation({
               usual={model}
             />
           ))}
+          {!sessionId && box.sending && (
+            <article className="message human" aria-label="You">
+              <p className="text" dir="auto">
+                {box.sending.text}
+              </p>
+            </article>
+          )}
+          <Waits box={box} />
           <ToldLines told={told} />
           {status === 'submitted' && (
             <p className="thinking" aria-hidden="true">
@@ -227,10 +239,10 @@ function Conversation({
             <Payment
               oracleDid={oracle.did}
               claimIds={unpaid}
-              onPaid={() => void deliver(said.current)}
+              onPaid={() => deliver(said.current)}
             />
           ) : (
-            <Fault error={sendMessageError ?? error} />
+            <Fault error={box.fault ?? (isWaiting ? undefined : (sendMessageError ?? error))} />
           )}
         </div>
       </Waiting>
@@ -239,7 +251,7 @@ function Conversation({
         className="composer"
         onSubmit={(event) => {
           event.preventDefault()
-          void say(text)
+          say(text)
         }}
         onDragOver={(event) => event.preventDefault()}
         onDrop={(event) => {
@@ -269,13 +281,15 @@ function Conversation({
                 return setText(said.current.message)
               if (event.key !== 'Enter' || event.shiftKey) return
               event.preventDefault()
-              void say(text)
+              say(text)
             }}
           />
         </label>
         <div className="row spread">
           <AttachButton onAdd={files.add} />
-          {oracle.hasMemory && <Incognito sessionId={sessionId} onChange={setIncognito} />}
+          {oracle.hasMemory && sessionId && (
+            <Incognito sessionId={sessionId} onChange={setIncognito} />
+          )}
           <label>
             <span className="hidden">Model</span>
             <select value={model ?? ''} onChange={(event) => setModel(event.target.value)}>
