@@ -74,32 +74,27 @@ const codes: Readonly<Record<number, OracleErrorCode>> = {
   504: 'timeout',
 }
 
+type ErrorAnswer = Partial<ErrorBody> & { readonly claims?: unknown }
+
 /** The error that an answer of a server stands for. */
 export async function errorOf(response: Response): Promise<OracleError> {
   const { status, headers } = response
-  const body = await bodyOf(response)
-  const wait = Number(headers.get('retry-after') ?? NaN)
+  // An answer that is no JSON is a proxy's page, for example: the status says enough.
+  const body: ErrorAnswer = Object(await response.json().catch(() => null))
   return new OracleError(
     codes[status] ?? (status < 500 ? 'invalid_request' : 'server'),
-    body.message ?? `An answer ${status} of another server.`,
+    body.message ?? `It answered ${status}.`,
     {
       status,
       serverCode: body.code,
       hint: body.hint,
-      details: body.details ?? (status === 402 ? body : undefined),
+      details: body.details ?? body.claims,
       requestId: body.requestId ?? headers.get('x-request-id') ?? undefined,
       claimIds: claimIdsOf(body.claims),
-      retryAfterMs: wait >= 0 ? wait * 1000 : undefined,
+      // A date, which the header may have, too, is no number: then the caller waits as it sees fit.
+      retryAfterMs: Number(headers.get('retry-after')) * 1000 || undefined,
     },
   )
-}
-
-async function bodyOf(response: Response): Promise<Partial<ErrorBody> & { claims?: unknown }> {
-  try {
-    return Object(await response.json())
-  } catch {
-    return {} // The answer is not JSON, a proxy's page for example: the status says enough.
-  }
 }
 
 /** The ids of claims, which a server sends as ids or as records that have one. */

@@ -17,8 +17,8 @@ export interface Following {
   onConnection(connected: boolean): void
   readonly signal: AbortSignal
   readonly timing: Timing
-  /** Whoever asks tries a beginning again by itself. */
-  readonly once?: boolean
+  /** The name of a request that its sender tries again, should it not get through. */
+  readonly once?: string
 }
 
 /**

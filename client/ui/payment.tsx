@@ -24,9 +24,23 @@ export function PaymentCard(props: PaymentCardProps) {
   return payAt === undefined ? <OnLedger {...props} /> : <AtRoute {...props} payAt={payAt} />
 }
 
+/** A claim as a refusal names it. */
+interface NamedClaim {
+  readonly id: string
+  readonly amount: string
+  readonly payAt?: unknown
+}
+
+function claimsIn({ details }: OracleError): NamedClaim[] {
+  return (Array.isArray(details) ? details : []).map((claim) => {
+    const { claimId, amount = '', denom = '', payAt } = Object(claim)
+    return { id: String(claimId), amount: `${String(amount)} ${String(denom)}`.trim(), payAt }
+  })
+}
+
 /** Where a server settles claims that no ledger knows: a path of its own, and no other. */
-function placeOf({ details }: OracleError): string | undefined {
-  const { payAt }: { payAt?: unknown } = Object(details)
+function placeOf(error: OracleError): string | undefined {
+  const payAt = claimsIn(error)[0]?.payAt
   return typeof payAt === 'string' && /^\/(?!\/)[\w/-]+$/.test(payAt) ? payAt : undefined
 }
 
@@ -70,13 +84,7 @@ function AtRoute({
   const ask = useAsk(oracleDid, overrides)
   const [isPaying, setPaying] = useState(false)
   const [fault, setFault] = useState<OracleError>()
-  const { claims }: { claims?: unknown } = Object(error.details)
-  const known = new Map(
-    (Array.isArray(claims) ? claims : []).map((claim) => {
-      const { claimId, amount = '', denom = '' } = Object(claim)
-      return [String(claimId), `${String(amount)} ${String(denom)}`.trim()]
-    }),
-  )
+  const known = new Map(claimsIn(error).map(({ id, amount }) => [id, amount]))
   const pay = async () => {
     setPaying(true)
     setFault(undefined)

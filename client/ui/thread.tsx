@@ -181,7 +181,7 @@ function Messages(props: MessagesProps) {
       waitingCall={waitingCall}
       versions={message.type === 'human' && !isSending ? branches.versionsOf(end - nth) : undefined}
       canChange={!isSending && !message.id.startsWith('blob')}
-      progress={nth === end ? progress : undefined}
+      progress={isRunning(message) ? progress : undefined}
       rating={feedback.ratingOf(message)}
       onRate={
         feedback.isThere
@@ -194,6 +194,9 @@ function Messages(props: MessagesProps) {
     />
   ))
 }
+
+const isRunning = ({ toolCalls = [] }: IMessage): boolean =>
+  toolCalls.some(({ status }) => status === 'isRunning')
 
 /** Says that the oracle thinks, and after eight seconds that the message is still on its way. */
 function Thinking({ isThinking }: { readonly isThinking: boolean }) {

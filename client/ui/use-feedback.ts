@@ -25,7 +25,7 @@ export function useFeedback(oracleDid: string, sessionId: string, overrides?: Ov
     let isHere = true
     const key = JSON.stringify(['feedback', oracleDid, overrides?.baseUrl])
     const facts = client.once(key, () =>
-      ask<{ feedback?: unknown }>('/').then(
+      ask<{ feedback?: unknown }>('/.well-known/oracle.json').then(
         ({ feedback }) => feedback === true,
         () => false,
       ),

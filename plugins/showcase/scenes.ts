@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { RuntimeError, type ModelRequest } from '#core'
 import { hostile, long, markdown, rightToLeft } from './texts.ts'
 
@@ -51,7 +52,7 @@ const over: Reply = { content: '', toolCalls: [] }
 
 /** Calls tools behind what was said. */
 function calling(...calls: Call[]): Reply {
-  return { content: '', toolCalls: calls.map((call, nth) => ({ id: `show-${nth}`, ...call })) }
+  return { content: '', toolCalls: calls.map((call) => ({ id: randomUUID(), ...call })) }
 }
 
 const telling =
@@ -152,10 +153,9 @@ const scenes: Readonly<Record<string, Scene>> = {
       hint: 'Pay them, and the message goes out by itself.',
       details: {
         claims: [
-          { claimId: 'show-1', amount: '1', denom: 'SHOW' },
-          { claimId: 'show-2', amount: '2', denom: 'SHOW' },
+          { claimId: 'show-1', amount: '1', denom: 'SHOW', payAt: '/showcase/pay' },
+          { claimId: 'show-2', amount: '2', denom: 'SHOW', payAt: '/showcase/pay' },
         ],
-        payAt: '/showcase/pay',
       },
     })
   },

@@ -57,8 +57,7 @@ export class Chat extends ChatTurns {
     more?: { readonly attachments?: readonly Attachment[]; readonly requestId?: string },
   ): Promise<void> {
     const { sessionId, model } = this.parts
-    const again = more?.requestId
-    const requestId = again ?? uuid()
+    const requestId = more?.requestId ?? uuid()
     const user: IMessage = {
       id: requestId,
       type: 'human',
@@ -68,7 +67,7 @@ export class Chat extends ChatTurns {
     }
     this.history.dropUnsent(text)
     this.leave()
-    const turn = this.begin({ requestId, user, isOurs: true, use, once: !!again })
+    const turn = this.begin({ requestId, user, isOurs: true, use, once: more?.requestId })
     this.changed()
     this.show({ status: 'submitted', sendMessageError: null, error: null, approval: null })
     try {
@@ -90,8 +89,8 @@ export class Chat extends ChatTurns {
 
   /** What the oracle reads of the page's tools and actions. */
   async #announced() {
-    const hasTools = Object.keys(this.lent('browserTools')).length + this.parts.actions.size > 0
-    return hasTools ? (await this.pageTools).announced() : {}
+    const tools = Object.keys(this.lent('browserTools')).length + this.parts.actions.size
+    return tools ? (await this.pageTools).announced() : {}
   }
 
   /** Stops the run under way, whoever began the run. Does nothing when there is none. */

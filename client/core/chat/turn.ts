@@ -15,8 +15,8 @@ export interface TurnStart {
   readonly use?: ChatUse
   /** The turn is the rest of an earlier run whose call a person answered. */
   readonly continues?: boolean
-  /** The page sends the message again by itself, should it not get through. */
-  readonly once?: boolean
+  /** The name of a request that the page itself sends again, should it not get through. */
+  readonly once?: string
   /** Calls that this page began before it was reloaded. */
   readonly begun?: readonly string[]
 }
@@ -29,7 +29,7 @@ export class Turn {
   declare runId?: string
   declare user?: IMessage
   declare continues?: boolean
-  declare once?: boolean
+  declare once?: string
   /** The run, once its first event has come: from then on the turn tells the run's messages itself. */
   declare heard?: string
   /** What the run says, once the code that reads it is there. */

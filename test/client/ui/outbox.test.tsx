@@ -1,7 +1,7 @@
 import './window.ts'
 import { expect, it } from 'vitest'
 import { scriptedModel } from '#core/testing'
-import { testOracle, type TestOracle } from '../oracle.ts'
+import { shortTiming, testOracle, type TestOracle } from '../oracle.ts'
 import { goOnline, until } from '../page.ts'
 import { person } from './person.tsx'
 
@@ -104,7 +104,9 @@ it('makes one session for what a new conversation said offline, also after a rel
 it('is the same in two tabs, of which one sends', async () => {
   await using oracle = await open()
   const sessionId = await oracle.session()
-  const [one, other] = [oracle.tab(), oracle.tab()].map((tab) =>
+  // A server that is busy is not one that is gone.
+  const timing = { ...shortTiming, stallMs: 40_000 }
+  const [one, other] = [oracle.tab({ timing }), oracle.tab({ timing })].map((tab) =>
     person(oracle, { sessionId, threads: false }, oracle.within(tab)),
   )
   if (!one || !other) throw new Error('Two tabs are two.')
