@@ -8,6 +8,8 @@ export type Sorted = Exclude<Driver, { kind: 'edges' }>
 
 /** Up to how many entities of an edge or an index are read and sorted for one page. */
 const mostGathered = 2048
+/** Up to how many positions of a sort are counted, which takes a millisecond or two of the event loop on SQLite. */
+const mostCounted = 16_384
 
 /**
  * From where a sorted query takes its entities, where reading and sorting all of these costs less than to walk along the sort
@@ -29,7 +31,7 @@ export async function gatherFrom(
   }
   if (!shortest) return undefined
   // Among n positions of the sort, a page of `limit` of the `size` is full after n × limit / size of them.
-  const dear = Math.floor(size ** 2 / (limit + 1))
+  const dear = Math.min(Math.floor(size ** 2 / (limit + 1)), mostCounted)
   return (await walking.howMany(sorted, dear)) > dear ? shortest : undefined
 }
 
