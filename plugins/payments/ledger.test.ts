@@ -181,7 +181,7 @@ await onEachDatabase('the development ledger', (where) => {
           adminAddress: address,
           amount: coin(50),
         })
-      const evaluate = (claimId: string, status: number) =>
+      const evaluate = (claimId: string, status: number, amount = coin(50)) =>
         writeEvaluateClaim({
           claimId,
           collectionId,
@@ -191,7 +191,7 @@ await onEachDatabase('the development ledger', (where) => {
           adminAddress: address,
           status,
           reason: 0,
-          amount: coin(50),
+          amount,
         })
       expect(await code(agent, types.submitClaim, submit(randomUUID()))).toBe(4)
       const authorization = writeClaimAuthorization({
@@ -200,23 +200,28 @@ await onEachDatabase('the development ledger', (where) => {
         granteeAddress: oracle,
         adminAddress: address,
         collectionId,
-        agentQuota: 2,
+        agentQuota: 4,
         maxAmount: coin(50),
         expires: Math.floor(Date.now() / 1000) + 3600,
       })
       expect(await code(did, types.claimAuthorization, authorization)).toBe(0)
-      const [good, bad] = [randomUUID(), randomUUID()]
-      expect(await code(agent, types.submitClaim, submit(good))).toBe(0)
-      expect(await code(agent, types.submitClaim, submit(bad))).toBe(0)
+      const ids = [randomUUID(), randomUUID(), randomUUID(), randomUUID()] as const
+      const [good, bad, less, untold] = ids
+      for (const id of ids) expect(await code(agent, types.submitClaim, submit(id))).toBe(0)
       expect(await code(agent, types.submitClaim, submit(randomUUID()))).toBe(4)
       expect(await code(agent, types.evaluateClaim, evaluate(good, 1))).toBe(4)
       expect(await code(did, types.evaluateClaim, evaluate(good, evaluations.approved))).toBe(0)
       expect(await code(did, types.evaluateClaim, evaluate(bad, evaluations.rejected))).toBe(0)
       expect(await code(did, types.evaluateClaim, evaluate(good, evaluations.approved))).not.toBe(0)
-      expect(await ledger.claim(good)).toMatchObject({ payment: 4, agentAddress: oracle })
-      expect(await ledger.claim(bad)).toMatchObject({ evaluation: 2, payment: 0 })
+      expect(await code(did, types.evaluateClaim, evaluate(less, 1, coin(3)))).toBe(0)
+      expect(await code(did, types.evaluateClaim, evaluate(untold, 1, []))).toBe(0)
+      const paid = { payment: 4, agentAddress: oracle }
+      expect(await ledger.claim(good)).toMatchObject({ ...paid, approved: coin(50) })
+      expect(await ledger.claim(less)).toMatchObject({ ...paid, approved: coin(3) })
+      expect(await ledger.claim(untold)).toMatchObject({ ...paid, approved: coin(50) })
+      expect(await ledger.claim(bad)).toMatchObject({ evaluation: 2, payment: 0, approved: [] })
       expect(await ledger.claim(randomUUID())).toBeUndefined()
-      expect(await ledger.balance(oracle, 'udev')).toBe(1_000_000_050n)
+      expect(await ledger.balance(oracle, 'udev')).toBe(1_000_000_103n)
     })
 
     test('a ledger of another chain is not believed', async () => {
