@@ -309,7 +309,10 @@ await onEachDatabase('contracts', (where) => {
       address: (await at(user)).address,
       claims: [second.id],
     })
-    await transact(user, { ...body, messages: altered(body.messages, { status: evaluations.rejected }) })
+    await transact(user, {
+      ...body,
+      messages: altered(body.messages, { status: evaluations.rejected }),
+    })
     await user.post('/payments/settle', { paymentId: body.paymentId })
     expect((await user.get(`/payments/claims/${second.id}`)).body).toMatchObject({
       status: 'disputed',

@@ -274,8 +274,8 @@ await onEachDatabase('what a tool adds to a bill', (where) => {
   test('is never on the bill of a newer turn of its session', async () => {
     lingering = Promise.withResolvers()
     left = Promise.withResolvers()
-    const steps = [call('linger', {}), { text: 'Yes.', gate: left.promise }]
-    const app = await paidApp({ where, plugins: [payments, till], steps: [...steps] })
+    const steps: ScriptedStep[] = [call('linger', {}), async () => (await left.promise, 'Yes.')]
+    const app = await paidApp({ where, plugins: [payments, till], steps })
     const user = await app.user()
     const sessionId = await session(user)
     const say = () => user.post(`/messages/${sessionId}`, { message: 'Go', stream: false })

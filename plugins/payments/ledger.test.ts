@@ -1,14 +1,22 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import {
+  decodeTxRaw,
+  DirectSecp256k1Wallet,
+  makeAuthInfoBytes,
+  makeSignDoc,
+} from '@cosmjs/proto-signing'
+import { MsgExec } from 'cosmjs-types/cosmos/authz/v1beta1/tx'
+import { TxBody, TxRaw } from 'cosmjs-types/cosmos/tx/v1beta1/tx'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import { storeOf } from '../../test/support/store-of.ts'
 import { DevelopmentLedger } from './development/ledger.ts'
-import { createLedger } from './development/tables.ts'
+import { createLedger, type LedgerTables } from './development/tables.ts'
 import { type ServedLedger, serveLedger } from './fixtures/grpc-ledger.ts'
 import { paidApp, session } from '../../test/support/paid-app.ts'
 import {
@@ -28,6 +36,16 @@ const send = (fromAddress: string, toAddress: string, amount: number) => ({
   typeUrl: types.send,
   value: writeSend({ fromAddress, toAddress, amount: coin(amount) }),
 })
+
+const keyOf = (pubkey = new Uint8Array()) => ({
+  typeUrl: types.publicKey,
+  value: Uint8Array.of(10, 33, ...pubkey),
+})
+/** Every kind of message that people and the oracle sign. */
+const signable = [
+  ...[types.send, types.exec, types.grant, types.revoke],
+  ...[types.submitClaim, types.evaluateClaim, types.claimAuthorization],
+]
 
 await onEachDatabase('the development ledger', (where) => {
   let folder = ''
@@ -230,6 +248,47 @@ await onEachDatabase('the development ledger', (where) => {
         message: expect.stringMatching(/it is the chain dev-1, and PAYMENTS_CHAIN_ID is ixo-5/),
       })
     })
+  })
+
+  test('every transaction that stands on it is byte for byte what the published library signs', async () => {
+    const db = store.db.withTables<LedgerTables>()
+    const rows = await db
+      .selectFrom('payments_dev_txs')
+      .innerJoin('payments_dev_accounts', 'payments_dev_accounts.address', 'sender')
+      .innerJoin('payments_dev_keys', 'payments_dev_keys.address', 'sender')
+      .select(['bytes', 'hash', 'secret', 'number'])
+      .execute()
+    const seen = new Set<string>()
+    for (const { bytes, hash, secret, number } of rows) {
+      const raw = Buffer.from(bytes, 'base64')
+      expect(createHash('sha256').update(raw).digest('hex').toUpperCase()).toBe(hash)
+      const { body, authInfo, signatures } = decodeTxRaw(raw)
+      for (const { typeUrl, value } of body.messages) {
+        seen.add(typeUrl)
+        if (typeUrl === types.exec)
+          for (const inner of MsgExec.decode(value).msgs) seen.add(inner.typeUrl)
+      }
+      const wallet = await DirectSecp256k1Wallet.fromKey(Buffer.from(secret, 'hex'), 'dev')
+      const [account] = await wallet.getAccounts()
+      const [signer] = authInfo.signerInfos
+      const auth = makeAuthInfoBytes(
+        [{ pubkey: keyOf(account?.pubkey), sequence: Number(signer?.sequence) }],
+        authInfo.fee?.amount ?? [],
+        Number(authInfo.fee?.gasLimit),
+        undefined,
+        undefined,
+      )
+      const doc = makeSignDoc(TxBody.encode(body).finish(), auth, 'dev-1', Number(number))
+      const signed = await wallet.signDirect(account?.address ?? '', doc)
+      const theirs = TxRaw.encode({
+        bodyBytes: signed.signed.bodyBytes,
+        authInfoBytes: signed.signed.authInfoBytes,
+        signatures: [Buffer.from(signed.signature.signature, 'base64')],
+      }).finish()
+      expect(signatures).toHaveLength(1)
+      expect(Buffer.from(theirs).equals(raw)).toBe(true)
+    }
+    expect([...seen].sort()).toEqual(signable.toSorted())
   })
 
   test('an app is paid over gRPC; while the node is away turns within the credit go on', async () => {

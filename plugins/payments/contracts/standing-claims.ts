@@ -45,7 +45,7 @@ export async function lookAtStanding(parts: StandingParts, did?: string): Promis
 }
 
 /** How much the ledger has paid us for a claim, or why nobody can tell; undefined while nothing is decided there. */
-function outcomeOf(
+export function outcomeOf(
   { evaluation, payment, approved }: LedgerClaim,
   denom: string,
 ): number | string | undefined {
