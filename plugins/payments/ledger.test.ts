@@ -37,7 +37,7 @@ const send = (fromAddress: string, toAddress: string, amount: number) => ({
   value: writeSend({ fromAddress, toAddress, amount: coin(amount) }),
 })
 
-const keyOf = (pubkey = new Uint8Array()) => ({
+const keyOf = (pubkey: Uint8Array = new Uint8Array()) => ({
   typeUrl: types.publicKey,
   value: Uint8Array.of(10, 33, ...pubkey),
 })
