@@ -1,5 +1,4 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
-import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
 import type { EnsuredSession } from '../../../plugin.ts'
 import { roomIdIn, roomOfPlugin } from '../../base/room-name.ts'
@@ -14,6 +13,7 @@ import type { Dialect, RunDatabase, SessionsTable } from '../journal/tables.ts'
 import { takeSession } from '../journal/take-session.ts'
 import { forgetWords } from '../search/tables.ts'
 import { insertNewSession, ownSession } from './queries.ts'
+import { timedId } from '../../base/clock.ts'
 
 /** What every session tells clients of the oracle. */
 export interface OracleFacts {
@@ -90,7 +90,7 @@ export class Sessions {
 
   /** Begins a conversation, which is a plugin's where a plugin begins it. */
   async create(did: string, plugin: string | null = null): Promise<SessionView> {
-    const made = { id: randomUUID(), did, plugin }
+    const made = { id: timedId(), did, plugin }
     const { rows } = await this.#options.commits.single((on) => this.#insertNew(made, on))
     const [row] = rows
     if (!row) throw new Error('The database did not return the session that it inserted.')
@@ -127,7 +127,7 @@ export class Sessions {
     }
     const found = await newestOf(trx, did, wish)
     if (found !== undefined) return { sessionId: found, isNew: false }
-    const id = randomUUID()
+    const id = timedId()
     await this.#insert(trx, { ...wish, id, did }).executeTakeFirst()
     return { sessionId: id, isNew: true }
   }
