@@ -172,7 +172,7 @@ export class Checkpointer extends BaseCheckpointSaver {
   /** A row with the rows that belong to it. */
   async #whole(row: CheckpointRow): Promise<StoredCheckpoint> {
     const { thread_id: thread, namespace, id } = row
-    const { channel_versions } = (await this.#read(row.state)) as State
+    const { channel_versions } = await this.#stateOf(row)
     const [values, writes] = await Promise.all([
       selectValues(this.#db, thread, namespace, channel_versions),
       selectWrites(this.#db, thread, namespace, id),
@@ -184,7 +184,7 @@ export class Checkpointer extends BaseCheckpointSaver {
   protected async tuple({ row, values, writes }: StoredCheckpoint): Promise<CheckpointTuple> {
     const { thread_id: thread, namespace, id, parent_id: parent } = row
     const [state, channel_values, pendingWrites, metadata] = await Promise.all([
-      this.#read(row.state) as Promise<State>,
+      this.#stateOf(row),
       this.#values(values),
       this.#writes(writes),
       this.#read(row.metadata) as Promise<CheckpointMetadata>,
@@ -221,6 +221,10 @@ export class Checkpointer extends BaseCheckpointSaver {
       ],
     )
     return await Promise.all(writes)
+  }
+
+  #stateOf(row: CheckpointRow): Promise<State> {
+    return this.#read(row.state) as Promise<State> // written by `put`
   }
 
   #read(text: string): Promise<unknown> {
