@@ -133,6 +133,8 @@ export default definePlugin({
       run: (_, { self }) => self.status(),
     },
     'POST /messaging/links': {
+      // A link outlives keys and delegations, so neither of them makes one.
+      signed: 'self',
       summary: 'A code that links a messaging account to the caller, for ten minutes and once.',
       limit: { max: 10, perMs: 60_000 },
       output: z.object({ code: z.string(), expiresAt: z.string() }),
@@ -142,6 +144,7 @@ export default definePlugin({
       },
     },
     'POST /messaging/identity': {
+      signed: 'self',
       summary: 'Links the account of an OpenID token to the caller.',
       input: openIdToken,
       limit: { max: 30, perMs: 60_000 },
@@ -199,6 +202,7 @@ export default definePlugin({
       },
     },
     'DELETE /messaging/identity/:userId': {
+      signed: 'self',
       summary: 'Ends the link of an account of the caller.',
       input: z.object({ userId: z.string().min(3).max(255) }),
       output: z.object({ message: z.string() }),

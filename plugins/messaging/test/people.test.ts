@@ -148,6 +148,31 @@ await onEachDatabase('people', ({ databaseUrl }) => {
     expect(await accounts(user)).toEqual([])
   })
 
+  it('makes no link for a key or a delegation, which it would outlive', async () => {
+    open.server.register('eve')
+    const [user, agent] = [await open.app.user(), await open.app.user()]
+    const { key } = (await user.post('/keys', { name: 'leaked' })).body
+    const delegated = await user.wallet.delegate({
+      audience: agent.did,
+      capabilities: [{ can: 'oracle/call', with: user.did }],
+    })
+    const { text } = await agent.wallet.invoke({
+      audience: open.app.oracleDid,
+      capability: { can: 'oracle/call', with: user.did },
+      proofs: [delegated],
+    })
+    for (const headers of [
+      { authorization: `Bearer ${key}` },
+      { authorization: `Bearer ${text}`, 'x-auth-type': 'ucan' },
+    ]) {
+      const token = open.server.accounts.mintOpenId('@eve:home.test')
+      expect((await open.app.get('/messaging/identity', { headers })).status).toBe(200)
+      expect((await open.app.post('/messaging/links', {}, headers)).status).toBe(403)
+      expect((await open.app.post('/messaging/identity', token, headers)).status).toBe(403)
+    }
+    expect((await user.get('/messaging/identity')).body.accounts).toEqual([])
+  })
+
   it('rests for an hour after five wrong codes, also for a right one', async () => {
     const person = await open.person('bob')
     const room = await open.directRoom(person)
