@@ -16,12 +16,11 @@ import { everyPlugin } from '../support/every-plugin.ts'
 const page = readFileSync(resolve(import.meta.dirname, '../../docs/security.md'), 'utf8')
 const yes = (is: boolean) => (is ? 'yes' : 'no')
 
+/** What a tool says of itself. */
+type Told = Pick<AnyTool, 'effect' | 'foreign'> & { readonly approve?: unknown }
+
 /** A tool as the table has it, without the reason. */
-function rowOf(
-  plugin: string,
-  name: string,
-  { effect = 'write', foreign, approve }: Pick<AnyTool, 'effect' | 'foreign' | 'approve'>,
-) {
+function rowOf(plugin: string, name: string, { effect = 'write', foreign, approve }: Told) {
   const asks = typeof approve === 'function' ? 'sometimes' : yes(approve === true)
   return [plugin, `\`${name}\``, effect, yes(foreign ?? effect === 'read'), asks].join(' | ')
 }
@@ -70,9 +69,7 @@ async function kernelTools() {
 }
 
 /** What `toolsFor` of a plugin gives a turn that has all of its tools; of a tool server they are not known before it is asked. */
-async function turnTools(): Promise<
-  Record<string, Record<string, Pick<AnyTool, 'effect' | 'foreign' | 'approve'>>>
-> {
+async function turnTools(): Promise<Record<string, Record<string, Told>>> {
   const standing = { standingOf: async () => ({ mode: 'on' }) }
   const turn = { user: {}, session: {}, shared: false, self: standing } as unknown as ToolTurn
   return {

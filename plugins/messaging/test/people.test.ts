@@ -161,10 +161,11 @@ await onEachDatabase('people', ({ databaseUrl }) => {
       capability: { can: 'oracle/call', with: user.did },
       proofs: [delegated],
     })
-    for (const headers of [
+    const borrowed: readonly Record<string, string>[] = [
       { authorization: `Bearer ${key}` },
       { authorization: `Bearer ${text}`, 'x-auth-type': 'ucan' },
-    ]) {
+    ]
+    for (const headers of borrowed) {
       const token = open.server.accounts.mintOpenId('@eve:home.test')
       expect((await open.app.get('/messaging/identity', { headers })).status).toBe(200)
       expect((await open.app.post('/messaging/links', {}, headers)).status).toBe(403)
