@@ -198,12 +198,10 @@ class PreparedRoute {
   }
 
   /** Some routes of users are the operator's too, who comes with a key in place of a token. */
-  #authFor({ headers }: Context): RouteAuth {
-    if (!this.#served.isOperatorsToo) return this.#auth
-    const { authorization, 'x-auth-type': authType } = headers
-    if (authorization === undefined || authType !== undefined) return this.#auth
-    // A person's own key is none of the operator's.
-    return isPersonalKey(authorization.slice('Bearer '.length).trim()) ? this.#auth : 'operator'
+  #authFor({ headers: { authorization, 'x-auth-type': authType } }: Context): RouteAuth {
+    const isKey = this.#served.isOperatorsToo && authorization !== undefined && !authType
+    const isPersons = isKey && isPersonalKey(authorization.slice('Bearer '.length).trim())
+    return isKey && !isPersons ? 'operator' : this.#auth
   }
 
   /** Whom the plugin's own check lets in. What a forged request costs is its address's, and no limit of the route's. */
