@@ -199,8 +199,9 @@ class PreparedRoute {
 
   /** Some routes of users are the operator's too, who comes with a key in place of a token. */
   #authFor({ headers: { authorization, 'x-auth-type': authType } }: Context): RouteAuth {
-    const isKey = this.#served.isOperatorsToo && authorization !== undefined && !authType
-    const isPersons = isKey && isPersonalKey(authorization.slice('Bearer '.length).trim())
+    const hasKey = authorization !== undefined && authType === undefined
+    const isKey = this.#served.isOperatorsToo && hasKey
+    const isPersons = hasKey && isPersonalKey(authorization.slice('Bearer '.length).trim())
     return isKey && !isPersons ? 'operator' : this.#auth
   }
 
