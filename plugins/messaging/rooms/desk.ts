@@ -134,7 +134,7 @@ export class Desk {
     this.look()
   }
 
-  /** Takes up what an earlier process left open. */
+  /** Takes up what an earlier process left open. It begins with the first sync, which brings keys that are still missing. */
   async takeUp(): Promise<void> {
     const { db } = this.#options
     const rows = await db
@@ -143,7 +143,7 @@ export class Desk {
       .where('state', 'in', ['received', 'running'])
       .orderBy('at')
       .execute()
-    for (const row of rows) this.#inbox.take({ row })
+    this.#arrived.push(...rows.map((row) => ({ row })))
   }
 
   async close(): Promise<void> {

@@ -210,7 +210,7 @@ describe('a hostile server and hostile people', () => {
     open.server.fault = undefined
     const said = dan.seen(room).filter(({ sender }) => sender === oracleId)
     expect(said.map(({ body }) => body)).toEqual(['Through all of it.'])
-  }, 60_000)
+  }, 90_000)
 
   it('end a turn by putting the oracle out, and lose nothing where its level is too low to write', async () => {
     const fay = await open.person('fay')
