@@ -14,7 +14,10 @@ export interface HoldingOptions {
   tellFree(): Promise<void>
 }
 
-/** How long work that threw waits before it is begun again: doubled each time, up to the longest. Work that went on for longer than that begins anew. */
+/**
+ * How long work that threw waits before it is begun again: doubled each time, up to the longest. Work that went on for longer than
+ * that waits the first time again.
+ */
 const pauses = { firstMs: 1_000, longestMs: 60_000 }
 /** How long a close waits for the work to come to its end. */
 const graceMs = 5_000
