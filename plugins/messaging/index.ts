@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { roomTools } from './answering/sending-files.ts'
-import { environment } from './environment.ts'
+import { earlierNames, environment } from './environment.ts'
 import { fileOf } from './files.ts'
 import { Messaging } from './messaging.ts'
 import { accountOfToken, openIdToken } from './people/openid.ts'
@@ -38,6 +38,8 @@ export default definePlugin({
           hint: 'Set MATRIX_ORACLE_ADMIN_PASSWORD or MATRIX_ORACLE_ADMIN_ACCESS_TOKEN, or turn the plugin off with FEATURES=messaging=off.',
         },
       )
+    const unneeded = earlierNames.filter((name) => env[name] !== undefined)
+    if (unneeded.length > 0) boot.log.info(`${unneeded.join(', ')}: set, and not needed any more`)
     const messaging = new Messaging(boot)
     messaging.onFailed = (failed) => pending(failed, () => messaging.sentence())
     pending(messaging.ready, () => messaging.sentence())
@@ -99,8 +101,8 @@ export default definePlugin({
   },
 
   userData: {
-    export: (did, { db }) => exportMessaging(did, db),
-    erase: (did, { db }) => eraseMessaging(did, db),
+    export: (did, { db, self }) => exportMessaging(did, db, self.people),
+    erase: (did, { db, self }) => eraseMessaging(did, db, self.people),
   },
 
   routes: {
@@ -158,7 +160,14 @@ export default definePlugin({
     'GET /messaging/rooms': {
       summary: 'The rooms of the caller and the oracle.',
       output: z.object({
-        rooms: z.array(z.object({ roomId: z.string(), kind: z.enum(['direct', 'group']) })),
+        rooms: z.array(
+          z.object({
+            roomId: z.string(),
+            kind: z.enum(['direct', 'group']),
+            encrypted: z.boolean(),
+            name: z.string().optional(),
+          }),
+        ),
       }),
       async run(_, { self, user }) {
         return { rooms: await self.roomsOf(user.did) }

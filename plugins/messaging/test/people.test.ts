@@ -247,8 +247,24 @@ await onEachDatabase('people', ({ databaseUrl }) => {
     await person.hears(room, 'Hello Dan.')
     const kinds = async () =>
       (await user.export()).map((line) => ('kind' in line ? line.kind : undefined))
-    expect(await kinds()).toEqual(expect.arrayContaining(['link', 'message']))
+    expect(await kinds()).toEqual(expect.arrayContaining(['link', 'room', 'message']))
+    const rooms = async () => (await user.get('/messaging/rooms')).body.rooms
+    expect(await rooms()).toEqual([{ roomId: room, kind: 'direct', encrypted: true }])
+    const state = `/_matrix/client/v3/rooms/${encodeURIComponent(room)}/state/m.room.name`
+    await person.api.put(state, { name: 'The barn' })
+    await expect
+      .poll(rooms)
+      .toEqual([{ roomId: room, kind: 'direct', encrypted: true, name: 'The barn' }])
+    const kept = async () => {
+      if (!db) throw new Error('There is no database.')
+      const tables = withMessagingTables(db)
+      const of = (table: 'messaging_rooms' | 'messaging_sent') =>
+        tables.selectFrom(table).select('room_id').where('room_id', '=', room).execute()
+      return (await Promise.all([of('messaging_rooms'), of('messaging_sent')])).flat().length
+    }
+    expect(await kept()).toBeGreaterThan(1)
     await user.erase()
+    expect(await kept()).toBe(0)
     await person.say(room, '!status')
     await person.hears(room, 'I take you for a guest.')
   })
