@@ -80,8 +80,7 @@ export class Runs {
     const { sessions, gates } = this
     const own = { store: this.#store, gates, log, at }
     const settler = (this.#settler = new Settler({ ...own, notices: endNotices }))
-    const said = { ...own, sessions, watchers: this.#watchers, notices }
-    this.#speaker = new Speaker(said, options)
+    this.#speaker = new Speaker({ ...own, sessions, watchers: this.#watchers, notices }, options)
     const replicas = (this.#replicas = new Replicas({ store, log }))
     this.#followers = new Followers(this.#store, log, {
       enter: (runId, onReady) => replicas.run(runId, onReady),
