@@ -181,6 +181,10 @@ function Conversation({
     const place = sessionId || (box.waiting[0]?.sessionId ?? unmade)
     if (!box.outbox.add(place, message, attachments)) setText(message)
   }
+  // The first message of a chat was said before the chat had a session, and this component with it.
+  const { content, attachments: sent = [] } = messages.findLast(isOwn) ?? {}
+  const lastSaid: Said =
+    typeof content === 'string' ? { message: content, attachments: sent } : said.current
   useEffect(() => {
     if (!draft || isLoading) return
     onDraftSent()
@@ -236,11 +240,7 @@ function Conversation({
             />
           )}
           {unpaid.length > 0 ? (
-            <Payment
-              oracleDid={oracle.did}
-              claimIds={unpaid}
-              onPaid={() => deliver(said.current)}
-            />
+            <Payment oracleDid={oracle.did} claimIds={unpaid} onPaid={() => deliver(lastSaid)} />
           ) : (
             <Fault error={box.fault ?? (isWaiting ? undefined : (sendMessageError ?? error))} />
           )}
@@ -277,8 +277,8 @@ function Conversation({
             onKeyDown={(event) => {
               if (event.nativeEvent.isComposing) return
               if (event.key === 'Escape' && isSending) return void abortStream()
-              if (event.key === 'ArrowUp' && text === '' && said.current.message)
-                return setText(said.current.message)
+              if (event.key === 'ArrowUp' && text === '' && lastSaid.message)
+                return setText(lastSaid.message)
               if (event.key !== 'Enter' || event.shiftKey) return
               event.preventDefault()
               say(text)
@@ -316,6 +316,8 @@ function Conversation({
     </Times>
   )
 }
+
+const isOwn = ({ type }: IMessage) => type === 'human'
 
 /** Keeps a list at its end while it grows, unless the reader has scrolled up. */
 function useFollow(messages: readonly IMessage[]) {
