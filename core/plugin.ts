@@ -144,6 +144,12 @@ export type {
   ShownComponent,
   WantedSession,
 } from './plugin/sessions.ts'
+export type {
+  ReadMessages,
+  SessionCall,
+  SessionMessage,
+  SessionMessages,
+} from './plugin/transcript.ts'
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
 export type { TurnPart } from './plugin/clients/parts.ts'
 export type { SaidBefore } from './plugin/clients/said-before.ts'
@@ -168,6 +174,7 @@ export type {
   TurnAnswer,
   Turns,
   WhichTurn,
+  OpenSession,
   OpenTurn,
   ReadRun,
 } from './plugin/turns.ts'

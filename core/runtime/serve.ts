@@ -129,7 +129,7 @@ export function serve(
   // At the same time: readers are told and requests answered, while other replicas take runs and jobs over.
   closers.add(() => Promise.all([http.close(), conversations.runs.close(), jobs.runner.close()]))
   setups.goOn({
-    sessionsOf: (plugin) => conversations.runs.sessionsOf(plugin),
+    sessionsOf: (plugin) => conversations.sessionsOf(plugin),
     turnsOf: (plugin) => conversations.turnsOf(plugin),
     tools: callsOutside(blueprint, served),
     joinLate: (record) => joinLate(record, blueprint, served, { http, routes }),

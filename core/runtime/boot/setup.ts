@@ -244,6 +244,8 @@ export class Setups {
     return {
       say: async (words) => sessions().say(words),
       ensure: async (wanted) => sessions().ensure(wanted),
+      messages: async (read) => sessions().messages(read),
+      shared: async (session) => sessions().shared(session),
     }
   }
 

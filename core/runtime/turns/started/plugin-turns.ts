@@ -6,6 +6,7 @@ import type {
   FollowedEvent,
   FollowedSession,
   NewTurn,
+  OpenSession,
   OpenTurn,
   ReadRun,
   StartedTurn,
@@ -23,6 +24,7 @@ import {
   readCut,
   readFollowed,
   readNewTurn,
+  readOpen,
   readRun,
   type ReadTurn,
   readWhich,
@@ -35,6 +37,7 @@ import { sessionOfRequest } from '../waiting/look.ts'
 import type { WaitingTurns } from '../waiting/waiting-turns.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { BegunRun, QueuedTurn } from './door.ts'
+import { newestBranch } from '../branches/agreement.ts'
 import { makeEphemeral } from '../sessions/ephemeral.ts'
 import { continuing, placeTurn, type PlacingParts } from './placing.ts'
 import { turnEvents, PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
@@ -87,14 +90,16 @@ export class PluginTurns implements Turns {
     })()
   }
 
-  async open(session: Parameters<Turns['open']>[0]): Promise<OpenTurn> {
+  async open(asked: OpenSession): Promise<OpenTurn> {
     const { runs, plugin, store } = this.#parts
-    const { user, session: sessionId } = readWhich(plugin, session)
-    await runs.sessions.demand(user.did, sessionId)
+    const { user, session, newestBranch: isNewest } = readOpen(plugin, asked)
+    await runs.sessions.demand(user.did, session)
+    const sessionId = isNewest ? await newestBranch(store.db, user.did, session) : session
     const { run, waiting } = await runs.underway(sessionId)
     const row = waiting && (await store.find(waiting.runId))
     const waits = row && (await waitingCall(store.db, row))
     return {
+      sessionId,
       ...(run && { run: { runId: run.runId } }),
       ...(row && waits && { waiting: standing(row.id, waits) }),
     }
