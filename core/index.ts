@@ -40,6 +40,8 @@ export {
   type OfferSettings,
   type OfferedModels,
   type Oracle,
+  type Capability,
+  type ListedTurn,
   type OpenTurn,
   type OutsideTool,
   type OutsideTools,

@@ -11,7 +11,7 @@ export type {
   EmbedOptions,
   OfferedModels,
 } from './plugin/models/asking.ts'
-export type { Boot, Booted, Oracle } from './plugin/boot.ts'
+export type { Boot, Booted, Capability, Oracle } from './plugin/boot.ts'
 export type {
   AnyAttachmentSection,
   AttachmentContext,
@@ -174,8 +174,11 @@ export type {
   TurnAnswer,
   Turns,
   WhichTurn,
+  ListedTurn,
+  ListedTurns,
   OpenSession,
   OpenTurn,
+  WantedTurns,
   ReadRun,
 } from './plugin/turns.ts'
 

@@ -2,13 +2,15 @@ import {
   partsOf,
   RuntimeError,
   type OfferedModels,
+  type OutsideTools,
   type StartedTurn,
   type Turns,
   type User,
 } from '#core'
 import type { Context } from 'koa'
 import { aloneOf, leavingOf } from './alone.ts'
-import { requestIdOf, waitingOf } from './names.ts'
+import { quickTools } from './quick-tools.ts'
+import { requestIdOf } from './names.ts'
 import type { ChatMessage, ChatRequest } from './request.ts'
 import { type About, streamed } from './stream.ts'
 import { type Asked, read } from './turn.ts'
@@ -18,6 +20,7 @@ export interface Exchange {
   readonly user: User
   readonly turns: Turns
   readonly models: OfferedModels
+  readonly tools: OutsideTools
   readonly koa: Context
   readonly signal: AbortSignal
 }
@@ -27,15 +30,22 @@ export async function answer(request: ChatRequest, exchange: Exchange) {
   const { koa } = exchange
   const asked = read(request)
   const turn =
-    asked.is === 'turn' ? start(request, asked, exchange) : goOn(asked, exchange)
-  const { runId = '', sessionId } = await turn.begun
+    asked.is === 'turn' ? start(request, asked, exchange) : await goOn(request, asked, exchange)
+  const { runId = '', sessionId } = await turn.begun.catch((error: unknown) => {
+    throw asked.is === 'answers' && isLate(error) ? nothingWaits() : error
+  })
   await turn.spoke
   tell(koa, { runId, sessionId })
   const about =
     asked.is === 'turn'
       ? { messageId: runId, known: new Set<string>() }
-      : { messageId: asked.message.id || runId, known: callsOf(asked.message) }
-  return streamed(partsOf(turn), { ...about, runId, sessionId })
+      : {
+          messageId: asked.message.id || runId,
+          known: callsOf(asked.message),
+          pages: new Set(asked.results.map(({ toolCallId }) => toolCallId)),
+        }
+  const isQuick = quickTools(exchange)
+  return streamed(partsOf(turn), { ...about, runId, sessionId, isQuick })
 }
 
 /** The headers of a stream. */
@@ -65,23 +75,32 @@ function start(
     ...(attachments.length > 0 && { attachments }),
     ...(instructions !== undefined && { instructions }),
     ...(requestId && { requestId }),
-    ...(alone === 0 ? { signal: leavingOf(signal) } : alone && { whenAlone: { stopAfterMs: alone } }),
+    ...(alone === 0
+      ? { signal: leavingOf(signal) }
+      : alone && { whenAlone: { stopAfterMs: alone } }),
   })
 }
 
-function goOn(
-  asked: Exclude<Asked, { is: 'turn' }>,
+/** Hands in what the page answers: a decision, or the results for which the turn waits. */
+async function goOn(
+  { id }: ChatRequest,
+  { message, decisions, results }: Extract<Asked, { is: 'answers' }>,
   { user, turns, koa, signal }: Exchange,
-): StartedTurn {
-  const { runId } = asked
-  const answer =
-    asked.is === 'results'
-      ? { results: asked.results }
-      : {
-          decision: asked.approved ? ('approve' as const) : ('reject' as const),
-          ...(!asked.approved && asked.reason && { reason: asked.reason }),
-        }
-  const requestId = requestIdOf(runId, answer)
+): Promise<StartedTurn> {
+  const { waiting } = await turns.open({ user, session: id, newestBranch: true })
+  const decided = decisions.find(({ runId }) => runId === waiting?.runId) ?? decisions.at(-1)
+  const isWanted = new Set(waiting?.calls.map(({ toolCallId }) => toolCallId))
+  const answer = decided
+    ? {
+        decision: decided.approved ? ('approve' as const) : ('reject' as const),
+        ...(!decided.approved && decided.reason && { reason: decided.reason }),
+      }
+    : { results: results.filter(({ toolCallId }) => isWanted.has(toolCallId)) }
+  const runId = decided?.runId ?? waiting?.runId ?? noRun
+  // Sent again, the same answers find what they began, though nothing waits for them any more.
+  const requestId = decided
+    ? requestIdOf(decided.runId, answer)
+    : requestIdOf(id, message.id, results)
   const turn = turns.resume({ user, runId, ...answer, requestId })
   if (aloneOf(koa) === 0)
     turn.begun.then(
@@ -96,14 +115,20 @@ function goOn(
   return turn
 }
 
-/** The ids of the calls that a message has, as our events name them. */
-function callsOf({ parts }: ChatMessage): Set<string> {
-  return new Set(
-    parts.flatMap(({ toolCallId }) =>
-      toolCallId === undefined ? [] : [waitingOf(toolCallId)?.toolCallId ?? toolCallId],
-    ),
-  )
-}
+/** The id of no run: where nothing waits, an answer may still be a repeat. */
+const noRun = 'none'
+
+const isLate = (error: unknown) =>
+  error instanceof RuntimeError && ['NOT_FOUND', 'CONFLICT', 'GONE'].includes(error.code)
+
+const nothingWaits = () =>
+  new RuntimeError('CONFLICT', 'Nothing of yours waits for this answer.', {
+    hint: 'It was answered before, or has run out: send a message.',
+  })
+
+/** The ids of the calls that a message has. */
+const callsOf = ({ parts }: ChatMessage): Set<string> =>
+  new Set(parts.flatMap(({ toolCallId }) => toolCallId ?? []))
 
 /** A chat that is not there, or is another person's. */
 export const isUnknown = (error: unknown): boolean =>

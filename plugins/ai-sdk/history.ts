@@ -29,7 +29,12 @@ export function toUiMessages(
     if (!answer) {
       const { usage } = message.run ?? {}
       const id = runId ?? message.run?.runId ?? message.id
-      answer = { id, role: 'assistant', parts: [], metadata: { runId: id, sessionId, ...(usage && { usage }) } }
+      answer = {
+        id,
+        role: 'assistant',
+        parts: [],
+        metadata: { runId: id, sessionId, ...(usage && { usage }) },
+      }
       found.push(answer)
     }
     const { reasoning, content, toolCalls } = message
@@ -41,14 +46,20 @@ export function toUiMessages(
   return found
 }
 
-function partOf({ id, name, args, status, isComponent, output = '' }: SessionCall, waiting: OpenTurn['waiting']) {
+function partOf(
+  { id, name, args, status, isComponent, output = '' }: SessionCall,
+  waiting: OpenTurn['waiting'],
+) {
   if (isComponent) return { type: 'data-component', id, data: { name, args } }
   const asked = waiting?.calls.some(({ toolCallId }) => toolCallId === id)
   if (asked && waiting) {
-    const waitingId = waitingIdOf(waiting.runId, id)
     if (waiting.kind === 'client')
-      return { type: `tool-${name}`, toolCallId: waitingId, state: 'input-available', input: args }
-    return { ...ours(id, name, args), state: 'approval-requested', approval: { id: waitingId } }
+      return { type: `tool-${name}`, toolCallId: id, state: 'input-available', input: args }
+    return {
+      ...ours(id, name, args),
+      state: 'approval-requested',
+      approval: { id: waitingIdOf(waiting.runId, id) },
+    }
   }
   const part = ours(id, name, args)
   if (status === 'error') return { ...part, state: 'output-error', errorText: output }

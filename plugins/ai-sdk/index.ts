@@ -4,6 +4,7 @@ import { answer, isUnknown, tell } from './chat.ts'
 import { toUiMessages } from './history.ts'
 import { chainOf, replayed } from './replay.ts'
 import { bodyBytes, chatInput, idInput } from './request.ts'
+import { quickTools } from './quick-tools.ts'
 import { streamed } from './stream.ts'
 
 const nothing = { 204: [] }
@@ -16,6 +17,8 @@ export default definePlugin({
   visibility: 'silent',
   stability: 'beta',
   category: 'integration',
+
+  setup: ({ tools }) => ({ tools }),
 
   headers: {
     allow: ['X-Alone', 'User-Agent'],
@@ -30,14 +33,14 @@ export default definePlugin({
       // A stream is no answer that could be kept: the key is the name of the turn.
       idempotent: true,
       input: chatInput,
-      run: (input, { user, turns, models, koa, signal }) =>
-        answer(input, { user, turns, models, koa, signal }),
+      run: (input, { user, turns, models, self: { tools }, koa, signal }) =>
+        answer(input, { user, turns, models, tools, koa, signal }),
     },
     'GET /ai-sdk/chat/:id/stream': {
       summary: 'The answer that is being made, from its beginning and on; 204 where none is.',
       answers: { 200: ['text/event-stream'], ...nothing },
       input: idInput,
-      async run({ id: session }, { user, turns, sessions, koa }) {
+      async run({ id: session }, { user, turns, self: { tools }, koa }) {
         const { run, sessionId } = await turns
           .open({ user, session, newestBranch: true })
           .catch((error: unknown) => {
@@ -46,11 +49,12 @@ export default definePlugin({
           })
         if (!run) return reply(204)
         const { runId } = run
-        const from = { user, turns, sessions }
+        const from = { user, turns }
         const chain = await chainOf(from, runId)
         tell(koa, { runId, sessionId })
         const about = { messageId: chain[0] ?? runId, known: new Set<string>() }
-        return streamed(replayed(from, sessionId, chain), { ...about, runId, sessionId })
+        const isQuick = quickTools({ user, tools })
+        return streamed(replayed(from, chain), { ...about, runId, sessionId, isQuick })
       },
     },
     'DELETE /ai-sdk/chat/:id/stream': {

@@ -6,7 +6,7 @@ const sha = (text: string) => createHash('sha256').update(text).digest('hex')
 export const requestIdOf = (...of: readonly unknown[]): string =>
   `ai-sdk:${sha(JSON.stringify(of)).slice(0, 40)}`
 
-/** The id of a call as the page is told it: it names the run that waits, so that the answer finds it. */
+/** The id of an approval: it names the run that waits, so that the answer finds it. */
 export const waitingIdOf = (runId: string, toolCallId: string): string => `${runId}:${toolCallId}`
 
 /** The run and the call of such an id; undefined where it is none of ours. */

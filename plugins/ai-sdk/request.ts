@@ -21,6 +21,7 @@ const part = z.looseObject({
       reason: z.string().nullish(),
     })
     .nullish(),
+  providerExecuted: z.boolean().nullish(),
   output: z.unknown().optional(),
   errorText: z.string().optional(),
 })
@@ -41,9 +42,18 @@ const tool = z.looseObject({
   schema: z.record(z.string(), z.unknown()).nullish(),
 })
 
+/** The id of a chat. A path cannot name the ids that are left out. */
+const chatId = z
+  .string()
+  .max(100)
+  .regex(
+    /^(?!\.{1,2}$)\P{Cc}+$/u,
+    'expected a name without control characters, and not "." or ".."',
+  )
+
 /** The body of `POST /ai-sdk/chat`. */
 export const chatInput = z.looseObject({
-  id: z.string().min(1).max(200),
+  id: chatId,
   messages: z.array(message).min(1).max(mostMessages).optional(),
   message: message.optional(),
   trigger: z.enum(['submit-message', 'regenerate-message']).nullish(),
@@ -56,4 +66,4 @@ export const chatInput = z.looseObject({
 export type ChatRequest = z.output<typeof chatInput>
 
 /** What the routes of one chat take. */
-export const idInput = z.object({ id: z.string().min(1).max(200) })
+export const idInput = z.object({ id: chatId })

@@ -9,6 +9,10 @@ export interface About {
   readonly sessionId: string
   /** The calls that the message has already: their parts are finished, and not begun again. */
   readonly known: ReadonlySet<string>
+  /** The calls of these that the page has carried out itself: it has their results. */
+  readonly pages?: ReadonlySet<string>
+  /** Whether calls of a tool are carried out without anybody being asked: they are shown as soon as they begin. */
+  isQuick(tool: string): Promise<boolean>
 }
 
 type End = Extract<TurnPart, { type: 'end' }>
@@ -38,9 +42,19 @@ const finishReasons = {
 /** A turn as the pieces of a message. */
 export async function* streamed(
   parts: AsyncIterable<TurnPart>,
-  { messageId, runId, sessionId, known }: About,
+  about: About,
+): AsyncGenerator<{ readonly data: unknown }, void, void> {
+  // Pieces have a field `data` of their own, which is none of the frame's.
+  for await (const data of pieces(parts, about)) yield { data }
+}
+
+async function* pieces(
+  parts: AsyncIterable<TurnPart>,
+  { messageId, runId, sessionId, known, pages, isQuick }: About,
 ): AsyncGenerator<unknown, void, void> {
   const seen = new Set(known)
+  // Of two calls in a step for which a person is asked, the page shows the second once the first is decided.
+  const held = new Map<string, Omit<Call, 'type'>>()
   const steps = new Steps()
   const begin = function* ({ toolCallId, toolName, args: input }: Omit<Call, 'type'>) {
     if (seen.has(toolCallId)) return
@@ -65,11 +79,14 @@ export async function* streamed(
         yield { type: part.type, id: part.id }
         break
       case 'call':
-        yield* begin(part)
+        if (seen.has(part.toolCallId)) break
+        if (await isQuick(part.toolName)) yield* begin(part)
+        else held.set(part.toolCallId, part)
         break
       case 'result': {
         const { toolCallId, output = '', error, isDenied } = part
-        yield* begin({ ...part, args: {} })
+        if (pages?.has(toolCallId)) break
+        yield* begin(held.get(toolCallId) ?? { ...part, args: {} })
         if (isDenied) yield { type: 'tool-output-denied', toolCallId }
         else if (error !== undefined)
           yield { type: 'tool-output-error', toolCallId, errorText: error, ...ours }
@@ -85,6 +102,8 @@ export async function* streamed(
       }
       case 'progress': {
         const { type: _, ...data } = part
+        const call = held.get(part.toolCallId ?? '')
+        if (call) yield* begin(call)
         yield { type: 'data-progress', data, transient: true }
         break
       }
@@ -98,12 +117,7 @@ export async function* streamed(
       case 'client-calls':
         yield* steps.open()
         for (const { toolCallId, toolName, args } of part.calls)
-          yield {
-            type: 'tool-input-available',
-            toolCallId: waitingIdOf(part.runId, toolCallId),
-            toolName,
-            input: args,
-          }
+          yield { type: 'tool-input-available', toolCallId, toolName, input: args }
         break
       case 'error':
         yield { type: 'error', errorText: part.message }

@@ -14,25 +14,27 @@ export type Asked =
       readonly instructions?: string
       readonly tools: readonly TurnClientTool[]
     }
-  | (Answered & {
-      readonly is: 'decision'
-      readonly toolCallId: string
-      readonly approved: boolean
-      readonly reason?: string
-    })
-  | (Answered & { readonly is: 'results'; readonly results: readonly PageResult[] })
+  | {
+      readonly is: 'answers'
+      /** The message that goes on. */
+      readonly message: ChatMessage
+      readonly decisions: readonly PersonsDecision[]
+      /** Of all calls of the message that the page has carried out: the turn waits for some of them. */
+      readonly results: readonly PageResult[]
+    }
+
+/** What a person decided about a call. */
+export interface PersonsDecision {
+  readonly runId: string
+  readonly approved: boolean
+  readonly reason?: string
+}
 
 /** What the page made of a call of its own tool. */
 export interface PageResult {
   readonly toolCallId: string
   readonly result?: unknown
   readonly error?: string
-}
-
-interface Answered {
-  readonly runId: string
-  /** The message that goes on. */
-  readonly message: ChatMessage
 }
 
 /** How long the application's own lines may be, in bytes. */
@@ -105,35 +107,36 @@ function questionOf(message: ChatMessage, where: string) {
   return { message: words.trim() === '' ? onlyFiles : words, attachments }
 }
 
-/** What the page answers in the parts of an assistant's message: the newest run that asked counts. */
+/** What the page answers in the parts of an assistant's message. */
 function answerOf(message: ChatMessage, where: string): Asked {
-  const answers = message.parts.flatMap(answered)
-  const last = answers.at(-1)
-  if (!last)
-    throw refused(
-      where,
-      'The last message is the assistant’s, and has neither an answered approval nor a result of a tool of the page.',
-    )
-  const { runId } = last
-  if (last.is === 'decision') return { ...last, message }
-  const results = answers.flatMap((answer) =>
-    answer.is === 'result' && answer.runId === runId ? answer.result : [],
+  const tools = message.parts.filter(
+    ({ type }) => type === 'dynamic-tool' || type.startsWith('tool-'),
   )
-  return { is: 'results', runId, message, results }
+  const [decisions, results] = [tools.flatMap(decisionIn), tools.flatMap(resultIn)]
+  if (decisions.length + results.length > 0) return { is: 'answers', message, decisions, results }
+  throw refused(
+    where,
+    'The last message is the assistant’s, and has neither an answered approval nor a result of a tool of the page.',
+  )
 }
 
-function answered({ type, state, approval, toolCallId = '', output, errorText }: ChatPart) {
-  if (type !== 'dynamic-tool' && !type.startsWith('tool-')) return []
-  if (state === 'approval-responded') {
-    const asked = waitingOf(approval?.id ?? '')
-    if (!asked || typeof approval?.approved !== 'boolean') return []
-    const { approved, reason } = approval
-    const why = reason && { reason: reason.slice(0, longestReason) }
-    return [{ is: 'decision' as const, ...asked, approved, ...why }]
-  }
-  const asked = waitingOf(toolCallId)
-  if (!asked || (state !== 'output-available' && state !== 'output-error')) return []
-  const outcome = state === 'output-error' ? { error: errorText ?? 'It failed.' } : { result: output ?? null }
-  const result = { toolCallId: asked.toolCallId, ...outcome }
-  return [{ is: 'result' as const, runId: asked.runId, result }]
+function decisionIn({ state, approval }: ChatPart): PersonsDecision[] {
+  const asked = waitingOf(approval?.id ?? '')
+  if (state !== 'approval-responded' || !asked || typeof approval?.approved !== 'boolean') return []
+  const { approved, reason } = approval
+  return [
+    { runId: asked.runId, approved, ...(reason && { reason: reason.slice(0, longestReason) }) },
+  ]
+}
+
+function resultIn({
+  state,
+  toolCallId,
+  providerExecuted,
+  output,
+  errorText,
+}: ChatPart): PageResult[] {
+  if (toolCallId === undefined || providerExecuted) return []
+  if (state === 'output-available') return [{ toolCallId, result: output ?? null }]
+  return state === 'output-error' ? [{ toolCallId, error: errorText ?? 'It failed.' }] : []
 }

@@ -37,6 +37,7 @@ import {
 import type { Leases } from '../leases/leases.ts'
 import type { RoomState } from '../store/room-state.ts'
 import type { Members } from '../told/members.ts'
+import { capabilitiesOf } from './capabilities.ts'
 import { PendingWork, type Work } from './pending-work.ts'
 import { ReadyCalls } from './ready.ts'
 
@@ -177,6 +178,7 @@ export class Setups {
       pending: (promise, what, { gates = true } = {}) =>
         void this.#follow(record, promise, { what, gates }),
       lease: (lease, work) => this.#options.leases.take(name, lease, work),
+      capabilities: () => capabilitiesOf(records),
       toolNames: () => records.filter(isActive).flatMap(({ tools }) => Object.keys(tools)),
       onReady: (call) => this.#ready.add(record, call),
       onClose: (close) => void this.#closers.push({ plugin: name, close }),
@@ -272,6 +274,7 @@ export class Setups {
       resume: (answer) => turns().resume(answer),
       events: (run) => turns().events(run),
       open: async (session) => turns().open(session),
+      list: async (wanted) => turns().list(wanted),
       abort: async (turn) => turns().abort(turn),
       redact: async (turn) => turns().redact(turn),
       follow: (session) => turns().follow(session),

@@ -9,6 +9,7 @@ import type {
   ReadMessages,
   ReadRun,
   TurnAnswer,
+  WantedTurns,
   WhichTurn,
 } from '../../plugin.ts'
 import { isDid } from '../base/did-form.ts'
@@ -219,6 +220,18 @@ const messagesFields = z.strictObject({
   before: z.string().max(40).optional(),
 })
 
+const listFields = z.strictObject({
+  user: someUser,
+  session: nameText.optional(),
+  runId: nameText.optional(),
+  status: z
+    .array(z.enum(['queued', 'running', 'waiting', 'finished', 'aborted', 'interrupted', 'failed']))
+    .min(1)
+    .optional(),
+  limit: z.int().min(1).max(100).default(50),
+  before: z.string().max(150).optional(),
+})
+
 const openFields = z.strictObject({
   user: someUser,
   session: nameText,
@@ -249,6 +262,10 @@ const readFields = z.strictObject({
 /** Reads which run a plugin reads again. */
 export const readRun = (plugin: string, run: ReadRun): z.output<typeof readFields> =>
   parsedOr(plugin, 'run', readFields, run)
+
+/** Reads which turns a plugin lists. */
+export const readWanted = (plugin: string, wanted: WantedTurns): z.output<typeof listFields> =>
+  parsedOr(plugin, 'turns', listFields, wanted)
 
 /** Reads which messages a plugin reads. */
 export const readMessagesOf = (

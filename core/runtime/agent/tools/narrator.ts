@@ -85,9 +85,16 @@ export class Narrator {
       toolCallId: call.id,
       toolName: call.name,
       args: asObject(call.args),
+      ...(this.#isParked(call.name) && { client: true }),
       ...statusOf(ending),
       ...(foreign.length > 0 && { foreign, reason: reasonOf(foreign) }),
     })
+  }
+
+  /** Whether the run stands still for calls of this tool, which the client carries out. */
+  #isParked(tool: string): boolean {
+    const { clientTools, tools = [] } = this.#run.request
+    return clientTools === 'park' && tools.some(({ name }) => name === tool)
   }
 
   /** The same for an action of the client, in an event of its own name. */

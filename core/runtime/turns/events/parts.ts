@@ -27,6 +27,8 @@ export async function* partsOf(
       case 'tool_call':
         // What a sub-agent calls stands within the call that started it.
         if (data.eventId !== data.toolCallId) break
+        // The client hears of its own calls once the turn stands still.
+        if (data.client && data.status === 'isRunning') break
         yield* told.close()
         yield partOf(data)
         break

@@ -5,6 +5,7 @@ import type {
   EnsuredSession,
   FollowedEvent,
   FollowedSession,
+  ListedTurns,
   NewTurn,
   OpenSession,
   OpenTurn,
@@ -14,6 +15,7 @@ import type {
   TurnEvent,
   Turns,
   User,
+  WantedTurns,
   WhichTurn,
 } from '../../../plugin.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
@@ -26,6 +28,7 @@ import {
   readNewTurn,
   readOpen,
   readRun,
+  readWanted,
   type ReadTurn,
   readWhich,
 } from '../new-turn.ts'
@@ -39,6 +42,7 @@ import type { RunStore } from '../journal/store.ts'
 import type { BegunRun, QueuedTurn } from './door.ts'
 import { newestBranch } from '../branches/agreement.ts'
 import { makeEphemeral } from '../sessions/ephemeral.ts'
+import { listTurns } from './list.ts'
 import { continuing, placeTurn, type PlacingParts } from './placing.ts'
 import { turnEvents, PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
 
@@ -103,6 +107,11 @@ export class PluginTurns implements Turns {
       ...(run && { run: { runId: run.runId } }),
       ...(row && waits && { waiting: standing(row.id, waits) }),
     }
+  }
+
+  async list(wanted: WantedTurns): Promise<ListedTurns> {
+    const { plugin, store } = this.#parts
+    return listTurns(store.db, readWanted(plugin, wanted))
   }
 
   async abort(turn: WhichTurn): Promise<boolean> {

@@ -270,10 +270,10 @@ interface HistoryLine {
 }
 
 /** The calls of histories that are components. On the wire they are calls as any other. */
-const components = new WeakSet<HistoryCall>()
+const shownCalls = new WeakSet<HistoryCall>()
 
 /** Whether a call of a history stands for a component that was shown. */
-export const isComponent = (call: HistoryCall): boolean => components.has(call)
+export const isComponent = (call: HistoryCall): boolean => shownCalls.has(call)
 
 function toPosition(cursor: string): number {
   const position = Number(cursor)
@@ -317,7 +317,7 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
           continue
         }
         rendered.set(eventId, call)
-        components.add(call)
+        shownCalls.add(call)
         const beside = (toolCallId !== undefined && askedIn.get(toolCallId)) || current
         if (beside) (beside.toolCalls ??= []).push(call)
         else early.push(call)
@@ -345,7 +345,7 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
       if (component) {
         const { eventId: id, name, args } = component
         const call: HistoryCall = { id, name, args, status: 'done' }
-        components.add(call)
+        shownCalls.add(call)
         said.toolCalls = [call]
       }
       lines.push({ message: said, runId: row.run_id, isSaid: true })
