@@ -102,7 +102,7 @@ const answerIn = (task: z.output<typeof sentTask>) =>
     .find(({ artifactId }) => artifactId === 'answer')
     ?.parts.map(({ content }) => Object(content).value)
     .join('')
-const named = (id: string) => ({ tenant: '', id })
+const named = (id: string) => ({ tenant: '', id, metadata: undefined })
 const { TASK_STATE_COMPLETED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_CANCELED, TASK_STATE_WORKING } =
   TaskState
 

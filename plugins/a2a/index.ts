@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { definePlugin, reply, RuntimeError, type ToldError } from '#core'
+import payments from '../payments/index.ts'
 import { cardOf, servedCard } from './card.ts'
 import { answerRpc } from './door.ts'
 
@@ -29,56 +30,62 @@ export default definePlugin({
   visibility: 'silent',
   stability: 'beta',
   category: 'integration',
-  uses: ['payments'],
+  uses: [payments],
 
   env: {
-    A2A: z
-      .enum(['on', 'off'])
-      .optional()
-      .describe(
-        'Whether other agents may talk to the oracle by A2A: on outside of production where it is unset.',
-      ),
+    A2A: z.enum(['on', 'off']).optional().meta({
+      description:
+        'Whether other agents may talk to the oracle by A2A: on outside of production where it is unset',
+    }),
   },
 
-  setup({ oracle, capabilities, plugins: { payments } }) {
+  setup({ env, environment, oracle, capabilities, plugins }) {
     const parts = () => ({
       oracle,
       capabilities: capabilities().filter(({ isOn }) => isOn),
-      hasPayments: payments !== undefined,
+      hasPayments: plugins.payments !== undefined,
     })
     let served: ReturnType<typeof servedCard> | undefined
-    return { card: () => cardOf(parts()), served: () => (served ??= servedCard(parts())) }
+    return {
+      isOn: (env.A2A ?? (environment === 'production' ? 'off' : 'on')) === 'on',
+      card: () => cardOf(parts()),
+      served: () => (served ??= servedCard(parts())),
+    }
   },
 
   headers: { allow: ['A2A-Version', 'A2A-Extensions'], expose: ['ETag'] },
   errors: { '/a2a': toRpc },
 
-  routes({ env, environment }) {
-    if ((env.A2A ?? (environment === 'production' ? 'off' : 'on')) === 'off') return {}
-    return {
-      'GET /.well-known/agent-card.json': {
-        summary: 'Who the oracle is to other agents.',
-        auth: 'public',
-        answers: { 200: ['application/json'], 304: [] },
-        async run(_, { self, koa }) {
-          const { body, etag } = await self.served()
-          const headers = { ETag: etag, 'Cache-Control': 'public, max-age=300' }
-          if (koa.get('If-None-Match') === etag) return reply(304, undefined, { headers })
-          return reply(200, JSON.parse(body), { headers })
-        },
+  routes: {
+    'GET /.well-known/agent-card.json': {
+      summary: 'Who the oracle is to other agents.',
+      auth: 'public',
+      answers: { 200: ['application/json'], 304: [] },
+      async run(_, { self, koa }) {
+        if (!self.isOn) throw away()
+        const { body, etag } = await self.served()
+        const headers = { ETag: etag, 'Cache-Control': 'public, max-age=300' }
+        if (koa.get('If-None-Match') === etag) return reply(304, undefined, { headers })
+        return reply(200, JSON.parse(body), { headers })
       },
-      'POST /a2a': {
-        summary: 'A request of another agent, as JSON-RPC.',
-        answers: { 200: ['application/json', 'text/event-stream'] },
-        body: { maxBytes: 1024 * 1024 },
-        // The ids of messages tell repeats apart.
-        idempotent: true,
-        input: z.looseObject({}),
-        run(body, { user, turns, koa, self }) {
-          if (!user) throw new RuntimeError('UNAUTHORIZED', 'Nobody calls.')
-          return answerRpc(body, { user, turns, koa, card: self.card })
-        },
+    },
+    'POST /a2a': {
+      summary: 'A request of another agent, as JSON-RPC.',
+      answers: { 200: ['application/json', 'text/event-stream'] },
+      body: { maxBytes: 1024 * 1024 },
+      // The ids of messages tell repeats apart.
+      idempotent: true,
+      input: z.looseObject({}),
+      run(body, { user, turns, koa, self }) {
+        if (!self.isOn) throw away()
+        return answerRpc(body, { user, turns, koa, card: self.card })
       },
-    }
+    },
   },
 })
+
+/** In production the operator says that other agents may come. */
+const away = () =>
+  new RuntimeError('NOT_FOUND', 'Other agents do not talk to this oracle by A2A.', {
+    hint: 'A2A=on lets them.',
+  })

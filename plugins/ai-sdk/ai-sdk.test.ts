@@ -45,6 +45,8 @@ const own = definePlugin({
   },
 })
 
+const listed = z.object({ messages: z.array(z.looseObject({})) })
+
 type Env = Readonly<Record<string, string>>
 type Options = Omit<ChatInit<UIMessage>, 'transport'> & {
   readonly headers?: Env
@@ -124,10 +126,8 @@ await onEachDatabase('useChat’s own client', ({ databaseUrl }) => {
     expect(spoken).toContain('{"counted":41}')
     await chat.sendMessage({ text: 'Two, edited', messageId: chat.messages[2]?.id ?? '' })
     expect(shown(chat)).toEqual(['text: Edited.'])
-    const listed = await at.ask('a-chat/messages')
-    const { messages } = z
-      .object({ messages: z.array(z.looseObject({})) })
-      .parse(await listed.json())
+    const page = await at.ask('a-chat/messages')
+    const { messages } = listed.parse(await page.json())
     const again = at.chat({ messages: messages as never })
     expect(again.messages.map(({ role }) => role)).toEqual([
       'user',
@@ -139,9 +139,7 @@ await onEachDatabase('useChat’s own client', ({ databaseUrl }) => {
     expect(shown({ messages: again.messages.slice(0, 2) }).toSorted()).toEqual(
       shown({ messages: chat.messages.slice(0, 2) }).toSorted(),
     )
-    expect(
-      again.messages.map(({ id }) => id).filter((id) => chat.messages.some((m) => m.id === id)),
-    ).toHaveLength(2)
+    expect(again.messages.at(-1)?.id).toBe(chat.messages.at(-1)?.id)
     expect((await at.user.get('/messages/a-chat')).body.messages).toHaveLength(5)
     expect(at.model.remaining).toBe(0)
   })
@@ -251,10 +249,10 @@ await onEachDatabase('useChat’s own client', ({ databaseUrl }) => {
     void chat.sendMessage({ text: 'Go' })
     await expect.poll(() => at.model.requests.length).toBe(2)
     await chat.stop()
-    const page = await (await at.ask('reloaded/messages')).json()
+    const page = listed.parse(await (await at.ask('reloaded/messages')).json())
     const again = at.chat({
       id: 'reloaded',
-      messages: page.messages,
+      messages: page.messages as never,
       onToolCall: ({ toolCall }) => void called.push(`${toolCall.toolName} again`),
     })
     const reading = again.resumeStream()
