@@ -140,7 +140,7 @@ function namedPlugins(path: string, source: string, plugins: ReadonlySet<string>
   return [...plugins]
     .filter((name) => {
       const isOwnWord = kernelWords[name]?.[path] !== undefined
-      const isNamed = new RegExp(`plugins/${name}\\b|\\b${name} plugin\\b`, 'i').test(source)
+      const isNamed = pattern(`plugins/${name}\\b|\\b${name} plugin\\b`).test(source)
       return isNamed || (!isOwnWord && quotes(source, name))
     })
     .map((name) => `${path} names the plugin ${name}: the kernel knows kinds, never names`)
@@ -166,11 +166,28 @@ function namedProviders(path: string, source: string): string[] {
 }
 
 /** Whether a source holds the word as a whole string. */
-const quotes = (source: string, word: string): boolean =>
-  new RegExp(`(['"\`])${word}\\1`, 'i').test(source)
+const quotes = (source: string, word: string): boolean => pattern(`(['"\`])${word}\\1`).test(source)
+
+const patterns = new Map<string, RegExp>()
+
+/** A pattern without regard to case, compiled once. */
+function pattern(text: string): RegExp {
+  const found = patterns.get(text) ?? new RegExp(text, 'i')
+  patterns.set(text, found)
+  return found
+}
+
+/** The imports of each source: the tests plant one line among thousands of files, a hundred times. */
+const known = new Map<string, Import[]>()
 
 /** Every import of a source, of types too, and every export from another file. */
 export function importsOf(source: string): Import[] {
+  const found = known.get(source) ?? readImports(source)
+  known.set(source, found)
+  return found
+}
+
+function readImports(source: string): Import[] {
   const statics = [
     ...source.matchAll(
       /^\s*(?:(?:import|export)\s+(type\s+)?([^'"();]*?)\s*\bfrom\s+|import\s+)['"]([^'"]+)['"]/gm,
