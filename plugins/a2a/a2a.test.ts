@@ -262,7 +262,7 @@ test('what cannot be is refused in the protocol’s words', async () => {
   const rpc = (method: string, params: unknown = {}) => ({ jsonrpc: '2.0', id: 1, method, params })
   expect(await ask('not json')).toEqual([400, -32600])
   expect(await ask([rpc('GetTask')])).toEqual([400, -32600])
-  expect(await ask({ id: 1, method: 'GetTask' })).toEqual([200, -32600])
+  expect(await ask({ id: 1, method: 'GetTask' })).toEqual([200, -32602])
   expect(await ask(rpc('Nothing'))).toEqual([200, -32601])
   expect((await ask(rpc('GetTask', [])))[0]).toBe(200)
   expect(await ask(rpc('GetTask', { id: 'x' }))).toEqual([200, -32001])
@@ -279,9 +279,9 @@ test('what cannot be is refused in the protocol’s words', async () => {
       message: { messageId: 'a', role: 'ROLE_USER', parts: [{ text: 'Hi' }], ...of },
     })
   expect((await ask(message({ parts: [] })))[0]).toBe(200)
-  expect((await ask(message({ contextId: 'x'.repeat(10_000) })))[1]).toBe(-32600)
-  expect((await ask(message({ contextId: 'a\nb' })))[1]).toBe(-32600)
-  expect((await ask(message({ contextId: '..' })))[1]).toBe(-32600)
+  expect((await ask(message({ contextId: 'x'.repeat(10_000) })))[1]).toBe(-32602)
+  expect((await ask(message({ contextId: 'a\nb' })))[1]).toBe(-32602)
+  expect((await ask(message({ contextId: '..' })))[1]).toBe(-32602)
   expect(at.model.requests).toHaveLength(0)
 })
 
