@@ -45,11 +45,23 @@ export default definePlugin({
       capabilities: capabilities().filter(({ isOn }) => isOn),
       hasPayments: plugins.payments !== undefined,
     })
+    const isOn = (env.A2A ?? (environment === 'production' ? 'off' : 'on')) === 'on'
     let served: ReturnType<typeof servedCard> | undefined
     return {
-      isOn: (env.A2A ?? (environment === 'production' ? 'off' : 'on')) === 'on',
+      isOn,
       card: () => cardOf(parts()),
       served: () => (served ??= servedCard(parts())),
+      /** What to paste into another agent; nothing where others do not come. */
+      connect: (url: string) =>
+        isOn
+          ? [
+              {
+                name: 'a2a',
+                title: 'Other agents, by A2A 1.0',
+                lines: `card ${url}/.well-known/agent-card.json\nkey  Authorization: Bearer ok_…`,
+              },
+            ]
+          : [],
     }
   },
 

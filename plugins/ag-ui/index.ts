@@ -11,7 +11,15 @@ export default definePlugin({
   stability: 'beta',
   category: 'integration',
 
-  setup: ({ tools }) => ({ tools }),
+  setup: ({ tools }) => ({
+    tools,
+    /** What to paste into a front end. */
+    connect: (url: string) => ({
+      name: 'ag-ui',
+      title: 'Front ends of AG-UI, such as CopilotKit',
+      lines: `new HttpAgent({\n  url: '${url}/ag-ui',\n  headers: { Authorization: 'Bearer ok_…' },\n})`,
+    }),
+  }),
 
   headers: { allow: ['X-Alone'], expose: ['X-Session-Id', 'X-Run-Id'] },
   errors: {

@@ -18,7 +18,15 @@ export default definePlugin({
   stability: 'beta',
   category: 'integration',
 
-  setup: ({ tools }) => ({ tools }),
+  setup: ({ tools }) => ({
+    tools,
+    /** What to paste into a page. */
+    connect: (url: string) => ({
+      name: 'ai-sdk',
+      title: 'Pages with useChat of the AI SDK',
+      lines: `new DefaultChatTransport({\n  api: '${url}/ai-sdk/chat',\n  headers: { Authorization: 'Bearer ok_…' },\n})`,
+    }),
+  }),
 
   headers: {
     allow: ['X-Alone', 'User-Agent'],
