@@ -40,7 +40,7 @@ export {
   type OfferSettings,
   type OfferedModels,
   type Oracle,
-  type Capability,
+  type CapabilityFacts,
   type ListedTurn,
   type OpenTurn,
   type OutsideTool,

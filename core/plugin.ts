@@ -11,7 +11,7 @@ export type {
   EmbedOptions,
   OfferedModels,
 } from './plugin/models/asking.ts'
-export type { Boot, Booted, Capability, Oracle } from './plugin/boot.ts'
+export type { Boot, Booted, CapabilityFacts, Oracle } from './plugin/boot.ts'
 export type {
   AnyAttachmentSection,
   AttachmentContext,
@@ -149,7 +149,7 @@ export type {
   SessionCall,
   SessionMessage,
   SessionMessages,
-} from './plugin/transcript.ts'
+} from './plugin/clients/transcript.ts'
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
 export type { TurnPart } from './plugin/clients/parts.ts'
 export type { SaidBefore } from './plugin/clients/said-before.ts'

@@ -10,7 +10,7 @@ import type { PluginSessions, Rooms } from './sessions.ts'
 import type { Turns } from './turns.ts'
 
 /** A plugin as it tells of itself. */
-export interface Capability {
+export interface CapabilityFacts {
   readonly name: string
   readonly summary: string
   /** Whether it is part of this app: neither left out nor excluded. */
@@ -93,7 +93,7 @@ export interface Boot<
    */
   holdsCredential(text: string): boolean
   /** What the plugins say of themselves that are not silent, those too that did not load. In a function of `onReady` none is missing. */
-  capabilities(): readonly Capability[]
+  capabilities(): readonly CapabilityFacts[]
   /** The names of the tools of all plugins that are on. In a function of `onReady` none is missing. */
   toolNames(): readonly string[]
   /**

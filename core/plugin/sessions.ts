@@ -1,4 +1,4 @@
-import type { ReadMessages, SessionMessages } from './transcript.ts'
+import type { ReadMessages, SessionMessages } from './clients/transcript.ts'
 import type { RoomChange } from './rooms/change.ts'
 
 /** A component of the client, by its name there. */
@@ -72,7 +72,10 @@ export interface PluginSessions {
   say(words: NewWords): Promise<SaidWords>
   /** Finds a session of a user, or makes it. */
   ensure(wanted: WantedSession): Promise<EnsuredSession>
-  /** The newest messages of a session, as `GET /sessions/:id/messages` has them. Rejects with `NOT_FOUND` where the user has no such session. */
+  /**
+   * The newest messages of a session, as `GET /sessions/:id/messages` has them. Rejects with `NOT_FOUND` where the user has no
+   * such session.
+   */
   messages(read: ReadMessages): Promise<SessionMessages>
   /**
    * The room-scoped state that plugins show to clients, by plugin and key: what `.meta({ scope: 'room', share: true })` says of a

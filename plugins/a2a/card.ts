@@ -1,12 +1,12 @@
 import type { AgentCard } from '@a2a-js/sdk'
 import { createHash } from 'node:crypto'
-import type { Capability, Oracle } from '#core'
+import type { CapabilityFacts, Oracle } from '#core'
 import { loadSdk } from './sdk.ts'
 
 /** What a card is made of. */
 export interface CardParts {
   readonly oracle: Oracle
-  readonly capabilities: readonly Capability[]
+  readonly capabilities: readonly CapabilityFacts[]
   /** Whether the payments of the oracle have a card of their own. */
   readonly hasPayments: boolean
 }

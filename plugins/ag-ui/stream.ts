@@ -78,7 +78,7 @@ export async function* streamed(
   parts: AsyncIterable<TurnPart>,
   about: About,
 ): AsyncGenerator<object, void, void> {
-  const { threadId, runId, ownRunId, isOne } = about
+  const { ownRunId, isOne } = about
   const seen = new Set(about.known)
   const id = (of: string) => `${ownRunId}-${of}`
   // A call for which a person is asked is shown with the question: until then the client would take it for one of its own.
@@ -96,27 +96,8 @@ export async function* streamed(
   let outcome: object | undefined
   for await (const part of parts) {
     if (part.type !== 'result' && state?.isOpen) yield* await state.changes()
+    yield* spoken(part, id)
     switch (part.type) {
-      case 'text-start':
-        yield { type: 'TEXT_MESSAGE_START', messageId: id(part.id), role: 'assistant' }
-        break
-      case 'text':
-        yield { type: 'TEXT_MESSAGE_CONTENT', messageId: id(part.id), delta: part.text }
-        break
-      case 'text-end':
-        yield { type: 'TEXT_MESSAGE_END', messageId: id(part.id) }
-        break
-      case 'reasoning-start':
-        yield { type: 'REASONING_START', messageId: id(part.id) }
-        yield { type: 'REASONING_MESSAGE_START', messageId: id(part.id), role: 'reasoning' }
-        break
-      case 'reasoning':
-        yield { type: 'REASONING_MESSAGE_CONTENT', messageId: id(part.id), delta: part.text }
-        break
-      case 'reasoning-end':
-        yield { type: 'REASONING_MESSAGE_END', messageId: id(part.id) }
-        yield { type: 'REASONING_END', messageId: id(part.id) }
-        break
       case 'call':
         if (await about.isQuick(part.toolName)) yield* begin(part)
         else held.set(part.toolCallId, part)
@@ -160,18 +141,41 @@ export async function* streamed(
       case 'error':
         yield { type: 'RUN_ERROR', message: part.message, code: part.code }
         return
-      case 'end': {
+      case 'end':
         yield* (await state?.changes()) ?? []
-        const isCancelled = part.status === 'aborted' || part.status === 'interrupted'
-        if (isCancelled && isOne) outcome = { type: 'cancelled' }
-        const usage = isOne ? usageOf(part) : undefined
-        yield {
-          ...{ type: 'RUN_FINISHED', threadId, runId },
-          ...(outcome ? { outcome } : isOne && { outcome: { type: 'success' } }),
-          ...(usage && { usage }),
-        }
-      }
+        yield finished(about, part, outcome)
     }
+  }
+}
+
+/** The words of a turn, and what the model thinks, as events. */
+function* spoken(part: TurnPart, id: (of: string) => string): Generator<object> {
+  if (!('id' in part) || part.type === 'component') return
+  const messageId = id(part.id)
+  if (part.type === 'text-start') yield { type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' }
+  else if (part.type === 'text') yield { type: 'TEXT_MESSAGE_CONTENT', messageId, delta: part.text }
+  else if (part.type === 'text-end') yield { type: 'TEXT_MESSAGE_END', messageId }
+  else if (part.type === 'reasoning-start') {
+    yield { type: 'REASONING_START', messageId }
+    yield { type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' }
+  } else if (part.type === 'reasoning')
+    yield { type: 'REASONING_MESSAGE_CONTENT', messageId, delta: part.text }
+  else {
+    yield { type: 'REASONING_MESSAGE_END', messageId }
+    yield { type: 'REASONING_END', messageId }
+  }
+}
+
+/** The last event of a run: what it waits for, or how it ended. */
+function finished({ threadId, runId, isOne }: About, end: End, waiting: object | undefined) {
+  const isCancelled = end.status === 'aborted' || end.status === 'interrupted'
+  const usage = isOne ? usageOf(end) : undefined
+  const outcome =
+    isOne && isCancelled ? { type: 'cancelled' } : (waiting ?? (isOne && { type: 'success' }))
+  return {
+    ...{ type: 'RUN_FINISHED', threadId, runId },
+    ...(outcome && { outcome }),
+    ...(usage && { usage }),
   }
 }
 

@@ -68,15 +68,13 @@ async function* pieces(
       case 'text-start':
       case 'reasoning-start':
         yield* steps.open()
-        yield { type: part.type, id: part.id }
+        yield piece(part)
         break
       case 'text':
       case 'reasoning':
-        yield { type: `${part.type}-delta`, id: part.id, delta: part.text }
-        break
       case 'text-end':
       case 'reasoning-end':
-        yield { type: part.type, id: part.id }
+        yield piece(part)
         break
       case 'call':
         if (seen.has(part.toolCallId)) break
@@ -124,16 +122,27 @@ async function* pieces(
         break
       case 'end':
         yield* steps.close()
-        if (part.status === 'aborted') yield { type: 'abort' }
-        yield {
-          type: 'finish',
-          finishReason: finishReasons[part.status],
-          messageMetadata: { runId, sessionId, ...(part.usage && { usage: part.usage }) },
-        }
+        yield* finished(part, { runId, sessionId })
     }
   }
   yield '[DONE]'
 }
+
+/** How a turn ended, or that it stands still. */
+function* finished(
+  { status, usage }: End,
+  ids: Pick<About, 'runId' | 'sessionId'>,
+): Generator<object> {
+  if (status === 'aborted') yield { type: 'abort' }
+  const messageMetadata = { ...ids, ...(usage && { usage }) }
+  yield { type: 'finish', finishReason: finishReasons[status], messageMetadata }
+}
+
+/** Words, or what the model thinks. */
+const piece = (part: Extract<TurnPart, { type: `${'text' | 'reasoning'}${string}` }>) =>
+  'text' in part
+    ? { type: `${part.type}-delta`, id: part.id, delta: part.text }
+    : { type: part.type, id: part.id }
 
 /** The steps of a message: one ends once its calls are answered and something else begins. */
 class Steps {

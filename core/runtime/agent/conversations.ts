@@ -1,12 +1,11 @@
 import type { KernelEnv } from '../../manifest/kernel-env.ts'
 import { RuntimeError } from '../../errors.ts'
 import { meant } from '../../manifest/did-you-mean.ts'
-import type { AnyRoute, Log, ModelCall, PluginSessions, Turns, User } from '../../plugin.ts'
+import type { AnyRoute, Log, ModelCall, Turns, User } from '../../plugin.ts'
 import type { Instructions } from '../../plugin/context.ts'
 import type { Agent } from './agent.ts'
 import { checkAnswer } from './edited.ts'
 import { LazyAgent } from './lazy.ts'
-import { SessionsForPlugins } from './plugin-sessions.ts'
 import { deleteCheckpoint } from './state/checkpoint-tables.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import { clientToolsFault } from './tools/client-tools.ts'
@@ -83,7 +82,6 @@ export class Conversations {
   readonly routes: Readonly<Record<(typeof conversationRouteKeys)[number], AnyRoute>>
   readonly #agent: LazyAgent
   readonly #branches: Branches
-  readonly #sessions: SessionsForPlugins
   readonly #log: Log
 
   constructor(options: ConversationOptions) {
@@ -149,16 +147,10 @@ export class Conversations {
     this.runs = runs
     this.#agent = agent
     this.#branches = branchesOf(options, agent, runs)
-    this.#sessions = new SessionsForPlugins({ runs, store, rooms, records })
     this.routes = {
       ...whenUsed(routesOfTurns(options, agent, runs, this.#branches), () => this.#warm()),
       ...catalogueRoutes({ agent, runs, rooms, models }),
     }
-  }
-
-  /** `sessions` of a plugin. */
-  sessionsOf(plugin: string): PluginSessions {
-    return this.#sessions.of(plugin)
   }
 
   /** `turns` of a plugin. */

@@ -28,6 +28,7 @@ import { settleLimits } from '../http/routes/settle-limits.ts'
 import type { Now } from '../base/clock.ts'
 import { fieldsIn } from '../base/fields.ts'
 import {
+  capabilitiesOf,
   enter,
   isActive,
   settledState,
@@ -37,7 +38,6 @@ import {
 import type { Leases } from '../leases/leases.ts'
 import type { RoomState } from '../store/room-state.ts'
 import type { Members } from '../told/members.ts'
-import { capabilitiesOf } from './capabilities.ts'
 import { PendingWork, type Work } from './pending-work.ts'
 import { ReadyCalls } from './ready.ts'
 

@@ -17,7 +17,7 @@ import type {
   ResultSource,
   WaitingCall,
 } from '../../turns/run.ts'
-import { saidNo } from '../../turns/said-no.ts'
+import { saidNo } from '../../turns/events/said-no.ts'
 import { reasonOf, sourcesText } from '../turn/consent.ts'
 import { contentOfCall } from './call-content.ts'
 import { recordedValue } from '../turn/result-parts.ts'

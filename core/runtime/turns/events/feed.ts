@@ -105,7 +105,10 @@ export class Feed {
     return this.#batcher.isShared && performance.now() < this.#followedUntil
   }
 
-  /** For how long nobody has read the run, at no replica, in milliseconds. Another replica tells every five seconds that somebody reads there. */
+  /**
+   * For how long nobody has read the run, at no replica, in milliseconds. Another replica tells every five seconds that
+   * somebody reads there.
+   */
   get unreadMs(): number {
     const { unreadSince } = this.window
     if (unreadSince === undefined) return 0

@@ -1,5 +1,5 @@
 import type { TurnEvent, TurnPart } from '../../../plugin.ts'
-import { isSaidNo } from '../said-no.ts'
+import { isSaidNo } from './said-no.ts'
 
 /** What of a turn is being told: words, or what the model thinks. */
 type Open = 'text' | 'reasoning'

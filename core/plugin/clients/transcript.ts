@@ -1,4 +1,4 @@
-import type { TurnUsage } from './model.ts'
+import type { TurnUsage } from '../model.ts'
 
 /** Which messages of a session are read. */
 export interface ReadMessages {

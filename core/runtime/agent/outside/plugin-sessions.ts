@@ -1,13 +1,13 @@
-import { metaOf } from '../../manifest/env.ts'
-import type { PluginSessions } from '../../plugin.ts'
-import type { PluginRecord } from '../base/plugin-record.ts'
-import { type RoomState, roomKeys } from '../store/room-state.ts'
-import type { Store } from '../store/store.ts'
-import type { Runs } from '../turns/carry/runs.ts'
-import { withRunTables } from '../turns/journal/tables.ts'
-import { readWhich } from '../turns/new-turn.ts'
-import { readMessages } from '../turns/wire/read-messages.ts'
-import { Transcripts } from '../turns/wire/transcript.ts'
+import { metaOf } from '../../../manifest/env.ts'
+import type { PluginSessions } from '../../../plugin.ts'
+import type { PluginRecord } from '../../base/plugin-record.ts'
+import { type RoomState, roomKeys } from '../../store/room-state.ts'
+import type { Store } from '../../store/store.ts'
+import type { Runs } from '../../turns/carry/runs.ts'
+import { withRunTables } from '../../turns/journal/tables.ts'
+import { readWhich } from '../../turns/new-turn.ts'
+import { readMessages } from '../../turns/wire/read-messages.ts'
+import { Transcripts } from '../../turns/wire/transcript.ts'
 
 /** What the sessions of plugins are read from. */
 export interface PluginSessionsParts {
