@@ -348,7 +348,7 @@ export class Runs {
   }
 
   /** The sessions of users as a plugin reaches them: it makes them, and speaks in them. */
-  sessionsOf(plugin: string): Pick<PluginSessions, 'say' | 'ensure'> {
+  sessionsOf(plugin: string): Pick<PluginSessions, 'say' | 'ensure' | 'message'> {
     return this.#speaker.of(plugin)
   }
 
