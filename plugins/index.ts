@@ -1,3 +1,4 @@
+import calls from './calls/index.ts'
 import memory from './memory/index.ts'
 import messaging from './messaging/index.ts'
 import openaiApi from './openai-api/index.ts'
@@ -13,6 +14,7 @@ import weather from './weather/index.ts'
 
 /** The plugins that come with the runtime, as `npm start` loads them. */
 export const bundled = [
+  calls,
   memory,
   messaging,
   openaiApi,
