@@ -18,16 +18,17 @@ interface Axe {
 }
 interface Seen {
   peers: RTCPeerConnection[]
+  levels: number[]
 }
 
-const patient = { timeout: 40_000, interval: 50 }
+const patient = { timeout: 60_000, interval: 50 }
 const answer = 'It is sunny in Nairobi, and it stays warm until the evening.'
 const long = Array.from(
   { length: 40 },
   (_, i) => `This is sentence number ${i + 1} of the answer.`,
 ).join(' ')
 
-/** A page whose connections a test can look into. */
+/** A page whose connections a test can look into, and that writes down how loud the oracle is. */
 const watch = () => {
   const seen = globalThis as unknown as Seen & { RTCPeerConnection: typeof RTCPeerConnection }
   seen.peers = []
@@ -37,6 +38,11 @@ const watch = () => {
       seen.peers.push(this)
     }
   }
+  seen.levels = []
+  setInterval(() => {
+    const meter = document.querySelector<HTMLMeterElement>('meter[aria-label*="oracle"]')
+    if (meter) seen.levels.push(meter.value)
+  }, 50)
 }
 
 /** What the browser counts of the connections of the page. */
@@ -65,8 +71,20 @@ async function faultsOf(page: Page): Promise<string[]> {
   })
 }
 
-const loudness = (page: Page, name: string) =>
-  page.getByRole('meter', { name }).evaluate((meter) => (meter as HTMLMeterElement).value)
+const loudly = (page: Page) =>
+  expect
+    .poll(
+      () => page.evaluate(() => Math.max(0, ...(globalThis as unknown as Seen).levels)),
+      patient,
+    )
+    .toBeGreaterThan(0.1)
+const silently = (page: Page) =>
+  expect
+    .poll(
+      () => page.evaluate(() => Math.max(...(globalThis as unknown as Seen).levels.slice(-20))),
+      patient,
+    )
+    .toBeLessThan(0.01)
 
 async function speech(text: string): Promise<Int16Array> {
   const pieces: Int16Array[] = []
@@ -109,6 +127,8 @@ await describeWith('chromium', 'a call from the page', (program) => {
     })
     browser = await chromium.launch({
       executablePath: program.includes('/') ? program : `/usr/bin/${program}`,
+      // Playwright mutes what it launches, and this page is listened to.
+      ignoreDefaultArgs: ['--mute-audio'],
       args: [
         ...['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
         ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
@@ -116,7 +136,7 @@ await describeWith('chromium', 'a call from the page', (program) => {
         ...['--allow-loopback-in-peer-connection', '--autoplay-policy=no-user-gesture-required'],
       ],
     })
-  }, 120_000)
+  }, 240_000)
   afterAll(async () => {
     await browser?.close()
     await app?.close()
@@ -157,12 +177,12 @@ await describeWith('chromium', 'a call from the page', (program) => {
     expect(cipher).toMatch(/AES|AEAD/)
     await page.getByLabel('Say it in writing').fill('How is the weather?')
     await page.keyboard.press('Enter')
-    await expect.poll(() => loudness(page, 'How loud the oracle is'), patient).toBeGreaterThan(0.1)
+    await loudly(page)
     await picture(page, 'speaking')
     await captions(page).getByText('It is sunny in Nairobi').waitFor()
     expect(await faultsOf(page)).toEqual([])
     await page.getByText('Listening.').waitFor()
-    await expect.poll(() => loudness(page, 'How loud the oracle is'), patient).toBeLessThan(0.01)
+    await silently(page)
     await page.getByRole('button', { name: 'Hang up' }).click()
     await page.getByText('You hung up.').waitFor()
     await picture(page, 'after')
@@ -170,7 +190,7 @@ await describeWith('chromium', 'a call from the page', (program) => {
     await page.getByRole('article', { name: 'You' }).getByText('How is the weather?').waitFor()
     await page.getByRole('article', { name: 'Oracle' }).getByText(answer).waitFor()
     expect(complaints).toEqual([])
-  }, 120_000)
+  }, 240_000)
 
   it('what is spoken reaches the recognizer whole, and is answered', async () => {
     steps.push('The sun shines.')
@@ -178,7 +198,7 @@ await describeWith('chromium', 'a call from the page', (program) => {
     await page.getByRole('button', { name: 'Call', exact: true }).click()
     await captions(page).getByText('How is the weather in Nairobi today?').waitFor()
     await captions(page).getByText('The sun shines.').waitFor()
-    await expect.poll(() => loudness(page, 'How loud the oracle is'), patient).toBeGreaterThan(0.1)
+    await loudly(page)
     const files = (await readdir(folder)).filter((name) => name.startsWith('heard-'))
     expect(files).toHaveLength(1)
     const heard = new WavReader().read(await readFile(join(folder, files[0] ?? '')))
@@ -191,7 +211,7 @@ await describeWith('chromium', 'a call from the page', (program) => {
     await page.getByRole('button', { name: 'Hang up' }).click()
     await page.getByText('You hung up.').waitFor()
     expect(complaints).toEqual([])
-  }, 120_000)
+  }, 240_000)
 
   it('“Be quiet” silences the page, and the history ends where it was heard', async () => {
     steps.push(long)
@@ -199,17 +219,17 @@ await describeWith('chromium', 'a call from the page', (program) => {
     await page.getByRole('button', { name: 'Call without a microphone' }).click()
     await page.getByLabel('Say it in writing').fill('Tell me everything.')
     await page.keyboard.press('Enter')
-    await expect.poll(() => loudness(page, 'How loud the oracle is'), patient).toBeGreaterThan(0.1)
+    await loudly(page)
     await captions(page).getByText('number 2 of').waitFor()
     await page.getByRole('button', { name: 'Be quiet' }).click()
     await page.getByText('Listening.').waitFor()
-    await expect.poll(() => loudness(page, 'How loud the oracle is'), patient).toBeLessThan(0.01)
+    await silently(page)
     await page.getByRole('button', { name: 'Hang up' }).click()
     await page.getByRole('button', { name: 'Open the conversation' }).click()
     const reply = page.getByRole('article', { name: 'Oracle' })
     await reply.waitFor()
     expect(await reply.innerText()).not.toContain('number 40')
-  }, 120_000)
+  }, 240_000)
 
   it('a page that cannot see the oracle’s proof sends nothing', async () => {
     let earlier: Record<string, any> | undefined
@@ -244,5 +264,5 @@ await describeWith('chromium', 'a call from the page', (program) => {
       }
       await page.context().close()
     }
-  }, 180_000)
+  }, 240_000)
 })
