@@ -1,8 +1,8 @@
 /**
  * Fills a registry on SQLite, or on PostgreSQL with BENCH_POSTGRES=1, with a million twins (BENCH_TWINS) and asks it in
- * process: point read, indexed range, sorted page, edge query, 2,000 times each. Beside it a thread sends GET / to the
- * server of the same process, whose answers show whether a query holds up the event loop. Before that, an import with
- * indexes stands beside one without.
+ * process: point read, indexed range, sorted page, edge query, sorted page of an edge, 2,000 times each. Beside it a
+ * thread sends GET / to the server of the same process, whose answers show whether a query holds up the event loop.
+ * Before that, an import with indexes stands beside one without.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -160,6 +160,10 @@ async function measure(): Promise<void> {
           find(
             `@out.joins = 'did:ixo:bench/hub' and serial prefix 'm${String(at(n)).padStart(8, '0').slice(0, 5)}'`,
           ),
+      ],
+      [
+        'sorted page of an edge',
+        (n) => find(`@out.joins = 'did:ixo:bench/hub' and power > ${at(n) % 50_000}`, '-power'),
       ],
     ]
     print(

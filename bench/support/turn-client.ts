@@ -16,7 +16,12 @@ interface Heard {
   /** The time from the request to the first word; `ms` is the time to the end. */
   readonly firstMs: number
   readonly ms: number
+  /** When each event with words came, by `performance.now()`. */
+  readonly wordsAt: readonly number[]
 }
+
+/** The line with which an event with words begins. */
+const word = 'event: message'
 
 type Env = Readonly<Record<string, string>>
 
@@ -88,14 +93,17 @@ export class Server {
     let bytes = 0
     let firstMs = 0
     let rest = ''
+    const wordsAt: number[] = []
     await this.#post(`/messages/${session}`, { message }, (piece) => {
       bytes += piece.length
+      for (let at = piece.indexOf(word); at >= 0; at = piece.indexOf(word, at + 1))
+        wordsAt.push(performance.now())
       if (firstMs === 0 && (rest + piece).includes('event: message'))
         firstMs = performance.now() - from
       rest = (rest + piece).slice(-4_000)
     })
     if (!rest.includes('event: done')) throw new Error(`A turn broke off: ${rest}`)
-    return { bytes, firstMs, ms: performance.now() - from }
+    return { bytes, firstMs, ms: performance.now() - from, wordsAt }
   }
 
   /** The CPU milliseconds of one turn with three tool calls. */

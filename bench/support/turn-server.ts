@@ -66,7 +66,7 @@ const options: AppOptions = {
     ...(price === 'on' && priced),
     ...(mode !== undefined && { MEMORY_MODE: mode }),
     DATA_DIR: folder,
-    DATABASE_URL: process.env.BENCH_DATABASE_URL,
+    DATABASE_URL: process.env.BENCH_DATABASE_URL || undefined,
     LOG_LEVEL: 'error',
     MODEL: 'openai/m',
     OPENAI_BASE_URL: `http://127.0.0.1:${port}`,

@@ -6,8 +6,9 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import { paidApp, pay, session, settledAccount } from '../../test/support/paid-app.ts'
+import { outcomeOf } from './contracts/standing-claims.ts'
 import { toBech32 } from './ledger/bech32.ts'
-import { writeEvaluateClaim } from './ledger/claim-messages.ts'
+import { type LedgerClaim, writeEvaluateClaim } from './ledger/claim-messages.ts'
 import type { LedgerTx } from './ledger/ledger.ts'
 import { type LedgerCoin, type TypedBytes, types, writeExec, writeSend } from './ledger/messages.ts'
 import { message, part, text } from './ledger/proto.ts'
@@ -189,6 +190,26 @@ test('a list of transfers with one that cannot be read still shows the others', 
     close: () => Promise.resolve(),
   }
   expect(await new Ledger(port, 'dev-1').transfersTo('dev1x')).toMatchObject([{ memo: 'oracle:1' }])
+})
+
+test('of a claim on the ledger so much is paid as its evaluation says', () => {
+  const claim: LedgerClaim = {
+    ...{ collectionId: '7', agentAddress: 'dev1us', claimId: 'c', evaluation: 1, payment: 4 },
+    approved: [{ denom: 'udev', amount: '7' }],
+  }
+  const told = (more: Partial<LedgerClaim>) => outcomeOf({ ...claim, ...more }, 'udev')
+  const coin = (amount: string, denom = 'udev') => ({ denom, amount })
+  expect(told({})).toBe(7)
+  expect(told({ approved: [coin('3', 'uatom'), coin('4'), coin('1')] })).toBe(5)
+  expect(told({ approved: [coin('7', 'uatom')] })).toBe(0)
+  // It is paid what somebody has set for all claims of the collection, and no claim tells how much that is.
+  expect(told({ approved: [] })).toMatch(/does not say for how much/)
+  expect(told({ evaluation: 2, approved: [] })).toMatch(/Rejected/)
+  for (const more of [{ payment: 1 }, { payment: 5 }, { evaluation: 0 }, { evaluation: 3 }])
+    expect(told(more)).toBeUndefined()
+  expect(() => told({ approved: [coin('9007199254740992')] })).toThrow(
+    expect.objectContaining({ code: 'UNPROCESSABLE' }),
+  )
 })
 
 test('of a transaction only coins of our denomination count that come to our address', () => {

@@ -4,6 +4,12 @@ import { TestClock, type TestUser } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import { paidApp, pay, session, settledAccount } from '../../test/support/paid-app.ts'
 import { toBech32 } from './ledger/bech32.ts'
+import {
+  type EvaluateClaim,
+  evaluations,
+  readEvaluateClaim,
+  writeEvaluateClaim,
+} from './ledger/claim-messages.ts'
 
 /** Polls longer than a loaded machine needs. */
 const patient = { timeout: 30_000, interval: 50 }
@@ -303,12 +309,54 @@ await onEachDatabase('contracts', (where) => {
       address: (await at(user)).address,
       claims: [second.id],
     })
-    await transact(user, { ...body, messages: rejecting(body.messages) })
+    await transact(user, {
+      ...body,
+      messages: altered(body.messages, { status: evaluations.rejected }),
+    })
     await user.post('/payments/settle', { paymentId: body.paymentId })
     expect((await user.get(`/payments/claims/${second.id}`)).body).toMatchObject({
       status: 'disputed',
     })
     expect(await account(user)).toMatchObject({ owed: '5000' })
+  })
+
+  test('who approves a claim for less than it is has paid so much, and is asked for it as for any other', async () => {
+    const app = await paidApp({ where, env })
+    const user = await app.user()
+    const sessionId = await session(user)
+    const { collectionId, address, balance } = await at(user)
+    await contracted(user, { collectionId, agentQuota: 5 })
+    /** A claim that stands on the ledger, and what its user does not sign as it came. */
+    const standing = async () => {
+      expect((await turn(user, sessionId)).status).toBe(200)
+      const { id } = (await user.get('/payments/claims')).body.claims[0]
+      const prepare = async () =>
+        (await user.post('/payments/prepare', { address, claims: [id] })).body
+      await expect.poll(async () => (await prepare()).memo, patient).toBe(`Approve claim ${id}`)
+      return { id, prepare }
+    }
+    const less = await standing()
+    const { paymentId, messages, memo } = await less.prepare()
+    const amount = [{ denom: 'udev', amount: '1' }]
+    await transact(user, { messages: altered(messages, { amount }), memo })
+    await user.post('/payments/settle', { paymentId })
+    expect(await account(user)).toMatchObject({ owed: '5000', balance: '1', claims: [less.id] })
+    // The ledger takes no second approval: the claim is paid by a transfer.
+    const transfer = await pay(user, [less.id])
+    expect(transfer.prepared.body.messages[0].typeUrl).toBe('/cosmos.bank.v1beta1.MsgSend')
+    expect(transfer.settled?.body).toMatchObject({ paid: [less.id] })
+    expect(await account(user)).toMatchObject({ owed: '0', balance: '1' })
+
+    // More than the claim: the rest is in the balance.
+    const more = await standing()
+    const prepared = await more.prepare()
+    await transact(user, {
+      messages: altered(prepared.messages, { amount: [{ denom: 'udev', amount: '6000' }] }),
+      memo: prepared.memo,
+    })
+    const settled = await user.post('/payments/settle', { paymentId: prepared.paymentId })
+    expect(settled.body).toMatchObject({ paid: [more.id], balance: '1001' })
+    expect(Number(balance) - Number((await at(user)).balance)).toBe(1 + 5000 + 6000)
   })
 
   test('a contract that is confirmed twice, and collections that two replicas send, count once', async () => {
@@ -331,15 +379,16 @@ await onEachDatabase('contracts', (where) => {
   })
 })
 
-/** The same messages with the word of the evaluation turned into a rejection. */
-function rejecting(messages: readonly { value: { msgs: { value: { $bytes: string } }[] } }[]) {
-  const copy = structuredClone(messages) as typeof messages
+type Approvals = readonly { value: { msgs: { value: { $bytes: string } }[] } }[]
+
+/** The same messages with other words in their evaluations. */
+function altered(messages: Approvals, change: Partial<EvaluateClaim>): Approvals {
+  const copy = structuredClone(messages)
   for (const { value } of copy)
     for (const one of value.msgs) {
-      const bytes = Buffer.from(one.value.$bytes, 'base64')
-      const place = bytes.lastIndexOf(Buffer.of(0x38, 1)) // field 7, approved
-      bytes[place + 1] = 2
-      one.value.$bytes = bytes.toString('base64')
+      const said = readEvaluateClaim(Buffer.from(one.value.$bytes, 'base64'))
+      const bytes = writeEvaluateClaim({ ...said, ...change })
+      one.value.$bytes = Buffer.from(bytes).toString('base64')
     }
   return copy
 }

@@ -8,7 +8,11 @@ import { call, type ScriptedStep, type TestApp, type TestUser } from '#core/test
 import { z } from 'zod'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import payments from './index.ts'
-import { paidApp, session } from '../../test/support/paid-app.ts'
+import { paidApp, session, settledAccount } from '../../test/support/paid-app.ts'
+
+/** When the tool that outlasts its turn is at work, and when it has added to the bill. */
+let lingering = Promise.withResolvers<void>()
+let left = Promise.withResolvers<void>()
 
 const till = definePlugin({
   name: 'till',
@@ -32,6 +36,18 @@ const till = definePlugin({
       input: z.object({}),
       effect: 'write',
       run: () => Promise.reject(new Error('It jams.')),
+    },
+    linger: {
+      description: 'Goes on after its turn.',
+      input: z.object({}),
+      effect: 'write',
+      async run(_, ctx) {
+        lingering.resolve()
+        await new Promise((resolve) => ctx.signal.addEventListener('abort', resolve))
+        await ctx.plugins.payments.charge(ctx, { key: 'late', amount: 60, reason: 'Late' })
+        left.resolve()
+        return 'Gone.'
+      },
     },
     ask: {
       description: 'Asks.',
@@ -251,6 +267,26 @@ await onEachDatabase('what a turn is billed', (where) => {
     if (name === 'a session that is deleted' && billed.amount === '0') return
     expect(billed).toMatchObject({ amount, status })
     expect(billed.lines.map((line: { what: string }) => line.what)).toEqual(lines)
+  })
+})
+
+await onEachDatabase('what a tool adds to a bill', (where) => {
+  test('is never on the bill of a newer turn of its session', async () => {
+    lingering = Promise.withResolvers()
+    left = Promise.withResolvers()
+    const steps: ScriptedStep[] = [call('linger', {}), async () => (await left.promise, 'Yes.')]
+    const app = await paidApp({ where, plugins: [payments, till], steps })
+    const user = await app.user()
+    const sessionId = await session(user)
+    const say = () => user.post(`/messages/${sessionId}`, { message: 'Go', stream: false })
+    const first = say()
+    await lingering.promise
+    expect((await say()).status).toBe(200)
+    await first
+    await settledAccount(user)
+    const { charges } = (await user.get(`/payments/charges?session=${sessionId}`)).body
+    expect(charges).toMatchObject([{ amount: '5000', lines: [{ what: 'turn' }] }, {}])
+    expect(charges[0].lines).toHaveLength(1)
   })
 })
 

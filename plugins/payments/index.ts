@@ -24,7 +24,7 @@ interface Boot extends ServiceParts {
 }
 
 /** What a tool that adds to the cost of its turn hands on of its context. */
-type Turn = Pick<TurnContext, 'user' | 'session'>
+type Turn = Pick<TurnContext, 'user' | 'session' | 'requestId'>
 
 function setup(boot: Boot) {
   const service = new PaymentService(boot)
@@ -44,8 +44,8 @@ function setup(boot: Boot) {
   return {
     service,
     /** Adds to what the turn under way costs, once a key: for plugins that require this one. */
-    charge: ({ user, session }: Turn, extra: ExtraOfTurn): Promise<void> =>
-      addExtra(service.db, { did: user.did, sessionId: session.id }, extra),
+    charge: ({ user, session, requestId }: Turn, extra: ExtraOfTurn): Promise<void> =>
+      addExtra(service.db, { did: user.did, sessionId: session.id, requestId }, extra),
   }
 }
 

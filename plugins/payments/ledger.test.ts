@@ -1,14 +1,22 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import {
+  decodeTxRaw,
+  DirectSecp256k1Wallet,
+  makeAuthInfoBytes,
+  makeSignDoc,
+} from '@cosmjs/proto-signing'
+import { MsgExec } from 'cosmjs-types/cosmos/authz/v1beta1/tx'
+import { TxBody, TxRaw } from 'cosmjs-types/cosmos/tx/v1beta1/tx'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import { storeOf } from '../../test/support/store-of.ts'
 import { DevelopmentLedger } from './development/ledger.ts'
-import { createLedger } from './development/tables.ts'
+import { createLedger, type LedgerTables } from './development/tables.ts'
 import { type ServedLedger, serveLedger } from './fixtures/grpc-ledger.ts'
 import { paidApp, session } from '../../test/support/paid-app.ts'
 import {
@@ -28,6 +36,16 @@ const send = (fromAddress: string, toAddress: string, amount: number) => ({
   typeUrl: types.send,
   value: writeSend({ fromAddress, toAddress, amount: coin(amount) }),
 })
+
+const keyOf = (pubkey: Uint8Array = new Uint8Array()) => ({
+  typeUrl: types.publicKey,
+  value: Uint8Array.of(10, 33, ...pubkey),
+})
+/** Every kind of message that people and the oracle sign. */
+const signable = [
+  ...[types.send, types.exec, types.grant, types.revoke],
+  ...[types.submitClaim, types.evaluateClaim, types.claimAuthorization],
+]
 
 await onEachDatabase('the development ledger', (where) => {
   let folder = ''
@@ -181,7 +199,7 @@ await onEachDatabase('the development ledger', (where) => {
           adminAddress: address,
           amount: coin(50),
         })
-      const evaluate = (claimId: string, status: number) =>
+      const evaluate = (claimId: string, status: number, amount = coin(50)) =>
         writeEvaluateClaim({
           claimId,
           collectionId,
@@ -191,7 +209,7 @@ await onEachDatabase('the development ledger', (where) => {
           adminAddress: address,
           status,
           reason: 0,
-          amount: coin(50),
+          amount,
         })
       expect(await code(agent, types.submitClaim, submit(randomUUID()))).toBe(4)
       const authorization = writeClaimAuthorization({
@@ -200,23 +218,28 @@ await onEachDatabase('the development ledger', (where) => {
         granteeAddress: oracle,
         adminAddress: address,
         collectionId,
-        agentQuota: 2,
+        agentQuota: 4,
         maxAmount: coin(50),
         expires: Math.floor(Date.now() / 1000) + 3600,
       })
       expect(await code(did, types.claimAuthorization, authorization)).toBe(0)
-      const [good, bad] = [randomUUID(), randomUUID()]
-      expect(await code(agent, types.submitClaim, submit(good))).toBe(0)
-      expect(await code(agent, types.submitClaim, submit(bad))).toBe(0)
+      const ids = [randomUUID(), randomUUID(), randomUUID(), randomUUID()] as const
+      const [good, bad, less, untold] = ids
+      for (const id of ids) expect(await code(agent, types.submitClaim, submit(id))).toBe(0)
       expect(await code(agent, types.submitClaim, submit(randomUUID()))).toBe(4)
       expect(await code(agent, types.evaluateClaim, evaluate(good, 1))).toBe(4)
       expect(await code(did, types.evaluateClaim, evaluate(good, evaluations.approved))).toBe(0)
       expect(await code(did, types.evaluateClaim, evaluate(bad, evaluations.rejected))).toBe(0)
       expect(await code(did, types.evaluateClaim, evaluate(good, evaluations.approved))).not.toBe(0)
-      expect(await ledger.claim(good)).toMatchObject({ payment: 4, agentAddress: oracle })
-      expect(await ledger.claim(bad)).toMatchObject({ evaluation: 2, payment: 0 })
+      expect(await code(did, types.evaluateClaim, evaluate(less, 1, coin(3)))).toBe(0)
+      expect(await code(did, types.evaluateClaim, evaluate(untold, 1, []))).toBe(0)
+      const paid = { payment: 4, agentAddress: oracle }
+      expect(await ledger.claim(good)).toMatchObject({ ...paid, approved: coin(50) })
+      expect(await ledger.claim(less)).toMatchObject({ ...paid, approved: coin(3) })
+      expect(await ledger.claim(untold)).toMatchObject({ ...paid, approved: coin(50) })
+      expect(await ledger.claim(bad)).toMatchObject({ evaluation: 2, payment: 0, approved: [] })
       expect(await ledger.claim(randomUUID())).toBeUndefined()
-      expect(await ledger.balance(oracle, 'udev')).toBe(1_000_000_050n)
+      expect(await ledger.balance(oracle, 'udev')).toBe(1_000_000_103n)
     })
 
     test('a ledger of another chain is not believed', async () => {
@@ -225,6 +248,47 @@ await onEachDatabase('the development ledger', (where) => {
         message: expect.stringMatching(/it is the chain dev-1, and PAYMENTS_CHAIN_ID is ixo-5/),
       })
     })
+  })
+
+  test('every transaction that stands on it is byte for byte what the published library signs', async () => {
+    const db = store.db.withTables<LedgerTables>()
+    const rows = await db
+      .selectFrom('payments_dev_txs')
+      .innerJoin('payments_dev_accounts', 'payments_dev_accounts.address', 'sender')
+      .innerJoin('payments_dev_keys', 'payments_dev_keys.address', 'sender')
+      .select(['bytes', 'hash', 'secret', 'number'])
+      .execute()
+    const seen = new Set<string>()
+    for (const { bytes, hash, secret, number } of rows) {
+      const raw = Buffer.from(bytes, 'base64')
+      expect(createHash('sha256').update(raw).digest('hex').toUpperCase()).toBe(hash)
+      const { body, authInfo, signatures } = decodeTxRaw(raw)
+      for (const { typeUrl, value } of body.messages) {
+        seen.add(typeUrl)
+        if (typeUrl === types.exec)
+          for (const inner of MsgExec.decode(value).msgs) seen.add(inner.typeUrl)
+      }
+      const wallet = await DirectSecp256k1Wallet.fromKey(Buffer.from(secret, 'hex'), 'dev')
+      const [account] = await wallet.getAccounts()
+      const [signer] = authInfo.signerInfos
+      const auth = makeAuthInfoBytes(
+        [{ pubkey: keyOf(account?.pubkey), sequence: Number(signer?.sequence) }],
+        authInfo.fee?.amount ?? [],
+        Number(authInfo.fee?.gasLimit),
+        undefined,
+        undefined,
+      )
+      const doc = makeSignDoc(TxBody.encode(body).finish(), auth, 'dev-1', Number(number))
+      const signed = await wallet.signDirect(account?.address ?? '', doc)
+      const theirs = TxRaw.encode({
+        bodyBytes: signed.signed.bodyBytes,
+        authInfoBytes: signed.signed.authInfoBytes,
+        signatures: [Buffer.from(signed.signature.signature, 'base64')],
+      }).finish()
+      expect(signatures).toHaveLength(1)
+      expect(Buffer.from(theirs).equals(raw)).toBe(true)
+    }
+    expect([...seen].sort()).toEqual(signable.toSorted())
   })
 
   test('an app is paid over gRPC; while the node is away turns within the credit go on', async () => {

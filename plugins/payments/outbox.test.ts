@@ -14,6 +14,7 @@ import { createContracts } from './contracts/tables.ts'
 import { DevelopmentLedger } from './development/ledger.ts'
 import { createLedger } from './development/tables.ts'
 import { serveLedger } from './fixtures/grpc-ledger.ts'
+import { relayTo } from './fixtures/relay.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { readExec, readSend, types, writeExec } from './ledger/messages.ts'
 import { grpc, type LedgerPort, LedgerStatus } from './ledger/port.ts'
@@ -83,11 +84,15 @@ await onEachDatabase('the outbox', (where) => {
   const start = async () => {
     const node = new Node(chain)
     const served = await serveLedger(node)
-    onTestFinished(() => served.close())
+    const relay = await relayTo(served.address)
+    onTestFinished(async () => {
+      relay.close()
+      await served.close()
+    })
     const app = await paidApp({
       where,
       env: {
-        PAYMENTS_LEDGER: served.address,
+        PAYMENTS_LEDGER: relay.address,
         PAYMENTS_LEDGER_TLS: 'off',
         PAYMENTS_MNEMONIC: mnemonic,
         PAYMENTS_FIRST_CREDIT: '0',
@@ -102,7 +107,7 @@ await onEachDatabase('the outbox', (where) => {
     const { hash } = await chain.transact(user.did, revived(made.messages), made.memo)
     const confirmed = await user.post(`/payments/contracts/${made.id}/confirm`, { txHash: hash })
     expect(confirmed.body).toMatchObject({ status: 'active' })
-    return { node, app, user, address, oracle: authConfig.granteeAddress as string }
+    return { node, relay, app, user, address, oracle: authConfig.granteeAddress as string }
   }
 
   const say = async (user: TestUser) => {
@@ -169,14 +174,14 @@ await onEachDatabase('the outbox', (where) => {
     expect(node.sent).toHaveLength(1)
   })
 
-  test.each(['breaks off', 'never answers'])(
-    'a node that %s after the broadcast is asked for the hash until it answers',
+  test.each(['breaks off', 'hangs'])(
+    'a connection that %s after the broadcast: the node is asked for the hash until it answers',
     async (what) => {
-      const { node, user, address } = await start()
+      const { node, relay, user, address } = await start()
       const before = await balance(address)
       node.after = async () => {
-        // The call stands open for as long as its caller waits.
-        if (what === 'never answers') await new Promise(() => undefined)
+        // The answer goes into a connection through which nothing comes any more, and which nobody ends.
+        if (what === 'hangs') return relay.hang()
         throw new LedgerStatus(grpc.unavailable, 'gone')
       }
       await say(user)

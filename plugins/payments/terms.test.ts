@@ -60,6 +60,13 @@ describe('a boot with variables that do not fit', () => {
     )
   })
 
+  test('an advance below the most that a turn costs', async () => {
+    const env = { PAYMENTS_TURN_PRICE: '10', PAYMENTS_ADVANCE: '9' }
+    await expect(boot(env)).rejects.toThrow(
+      /PAYMENTS_ADVANCE is 9, less than the most that a turn costs, which is 10/,
+    )
+  })
+
   test('in production a price that nobody can pay: without this plugin every turn would be free', async () => {
     const env = {
       NODE_ENV: 'production',

@@ -1,6 +1,6 @@
 import { decodePaymentResponseHeader, wrapFetchWithPayment } from '@x402/fetch'
 import { expect, test } from 'vitest'
-import type { TestApp, TestUser } from '#core/testing'
+import { TestClock, type TestApp, type TestUser } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import { paidApp, session, settledAccount } from '../../test/support/paid-app.ts'
 import { fakeFacilitator, paidBy, payer } from './fixtures/fake-facilitator.ts'
@@ -208,6 +208,31 @@ await onEachDatabase('x402', (where) => {
       expect(await settledAccount(user)).toMatchObject({ balance: '5000' })
     },
   )
+})
+
+test('an offer that has run out is not settled, and another one is made for the same claim', async () => {
+  const facilitator = await fakeFacilitator()
+  const clock = new TestClock(new Date())
+  const env = { PAYMENTS_FIRST_CREDIT: '0', ...paidBy(facilitator) }
+  const app = await paidApp({ fetch, clock, env })
+  const user = await app.user()
+  const sessionId = await session(user)
+  const say = (header?: string) =>
+    user.post(
+      `/messages/${sessionId}`,
+      { message: 'Hello', stream: false },
+      header === undefined ? {} : { 'payment-signature': header },
+    )
+  const offered = async () => decoded((await say()).headers.get('payment-required'))
+  const required = await offered()
+  const header = encoded(await payer().client.createPaymentPayload(required))
+  await clock.advance('6m')
+  const late = await say(header)
+  expect(late).toMatchObject({ status: 402, body: { refused: 'offer_expired' } })
+  const next = decoded(late.headers.get('payment-required'))
+  expect(next.accepts[0].extra.offer).not.toBe(required.accepts[0].extra.offer)
+  expect(next.accepts[0].amount).toBe(required.accepts[0].amount)
+  expect(facilitator.asked).toEqual([])
 })
 
 test('a turn that fails after it was paid costs nothing, and the money stays in the account', async () => {

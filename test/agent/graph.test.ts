@@ -60,6 +60,40 @@ const suite = (open: () => Promise<Store>) => () => {
     await store.close()
   })
 
+  it('reads the checkpoint that it has written itself no more, and one of another process as it stands', async () => {
+    const { pass, given, graph, store } = await graphWith()
+    const asked: string[] = []
+    const execute = store.db.executeQuery.bind(store.db)
+    store.db.executeQuery = (query) => {
+      asked.push('sql' in query ? query.sql : '')
+      return execute(query)
+    }
+    const reads = () => asked.splice(0).filter((text) => !text.startsWith('insert'))
+    let head = await pass({ loadedPlugins: ['a'], states: { 'keeper.count': 1 } }, { begins: true })
+    head = await pass({ states: { 'keeper.note': 'n' } }, { checkpoint: head })
+    head = await pass({ states: { 'keeper.count': 2 } }, { checkpoint: head })
+    expect(reads()).toEqual([])
+    const kept = { loadedPlugins: ['a'], states: { 'keeper.count': 2, 'keeper.note': 'n' } }
+    const elsewhere = createGraph(store.db, [key('count'), key('note')])
+    expect(await elsewhere.read('t', head)).toEqual(kept)
+    const { checkpoint: there, save } = await elsewhere.pass({
+      thread: 't',
+      checkpoint: head,
+      work: async () => ({ states: { 'keeper.count': 3 } }),
+    })
+    if (save) await store.db.transaction().execute(save)
+    reads()
+    await pass({ states: {} }, { checkpoint: there })
+    expect(reads().length).toBeGreaterThan(0)
+    expect(given.at(-1)).toMatchObject({ states: { 'keeper.count': 3, 'keeper.note': 'n' } })
+    await pass({ states: {} }, { checkpoint: head })
+    expect(given.at(-1)).toMatchObject(kept)
+    await graph.forget('t')
+    await pass({ states: {} }, { checkpoint: head })
+    expect(given.at(-1)).toEqual({ loadedPlugins: [], states: {}, decided: undefined })
+    await store.close()
+  })
+
   it('writes nothing of a passage that has nothing to keep', async () => {
     const { pass, given, store } = await graphWith()
     expect(await pass(undefined)).toBeUndefined()

@@ -20,7 +20,7 @@ export const floors: readonly (readonly string[])[] = [
   ['auth'],
   ['notices', 'files', 'leases'],
   ['turns', 'boot'],
-  ['turns/search'],
+  ['turns/search', 'turns/functions'],
   ['turns/journal', 'attachments'],
   ['turns/events', 'turns/waiting', 'turns/sessions', 'jobs'],
   ['turns/redaction', 'turns/branches'],

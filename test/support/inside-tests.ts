@@ -27,6 +27,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'Lines that are days old and a database that fails between two lines need the audit table without a server.',
   'test/boot/long-lines.test.ts':
     'The bound of a line is arithmetic, and its edges are lines that no app writes at will.',
+  'test/turns/begins-at-once.test.ts':
+    'It compares the rows that two ways of beginning a turn leave, and counts the statements that each sends.',
   'test/turns/written-at-once.test.ts':
     'How many rows a run writes at once, and how many runs in one moment, a fake engine says to the row.',
   'test/turns/abort.test.ts':

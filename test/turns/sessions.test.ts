@@ -53,6 +53,40 @@ await onEachDatabase('sessions, with a fake engine', (where) => {
       expect((await here.call('GET', `/sessions?${query}`)).status).toBe(400)
   })
 
+  test('begin with their first message under an id of the client, once, and never with that of another user', async () => {
+    const here = await replica({ engine: sayingEngine(['Hello.']), ...where })
+    const id = randomUUID()
+    const post = (path: string, body: object, did?: string) =>
+      here.call('POST', `/messages/${path}`, { stream: false, ...body }, did)
+    expect((await post(id, { message: 'Hi' })).status).toBe(404)
+    const first = { message: 'Hi', newSession: true, requestId: randomUUID() }
+    const both = await Promise.all([post(id, first), post(id, first)])
+    expect(both.map(({ status }) => status)).toEqual([200, 200])
+    expect((await post(id, { message: 'And on', newSession: true })).status).toBe(200)
+    const { messages } = (await here.call('GET', `/messages/${id}`)).body
+    expect(messages.map(({ content }: { content: string }) => content)).toEqual([
+      ...['Hi', 'Hello.', 'And on', 'Hello.'],
+    ])
+    const foreign = await post(id, { message: 'Mine?', newSession: true }, other)
+    expect(foreign).toMatchObject({ status: 404, body: { code: 'NOT_FOUND' } })
+    expect((await here.call('GET', `/messages/${id}`)).body.messages).toHaveLength(4)
+    for (const name of ['short', 'x'.repeat(36)])
+      expect((await post(name, { message: 'Hi', newSession: true })).status).toBe(400)
+  })
+
+  test('that a refused message would begin are not there', async () => {
+    const limits = { atOnce: 5, perDay: 1, addressFactor: 5, atOnceTotal: 100 }
+    const here = await replica({ engine: sayingEngine(['Hello.']), limits, ...where })
+    const did = `did:key:z${randomUUID()}`
+    const say = (id: string) =>
+      here.call('POST', `/messages/${id}`, { message: 'Hi', newSession: true, stream: false }, did)
+    const kept = randomUUID()
+    expect((await say(kept)).status).toBe(200)
+    expect((await say(randomUUID())).status).toBe(429)
+    const { sessions } = (await here.call('GET', '/sessions', undefined, did)).body
+    expect(sessions.map(({ sessionId }: { sessionId: string }) => sessionId)).toEqual([kept])
+  })
+
   test('do not exist for anybody but their user', async () => {
     const here = await replica({
       engine: sayingEngine(['Hello.']),

@@ -1,5 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Engine } from '../turns/run.ts'
+import { RuntimeError } from '../../errors.ts'
+import { Walk } from '../model/chain.ts'
+import { knownModel } from '../model/opened-later.ts'
 import type { Agent, AgentOptions } from './agent.ts'
 
 /** How long the process answers others between two imports: at least so long, and half as long as the import has taken. */
@@ -31,6 +34,16 @@ export class LazyAgent implements Omit<Agent, never> {
       await pause(Math.max(leastPauseMs, ms / 2), undefined, { ref: false })
     }
     if (goesOn()) await this.warm()
+    if (goesOn()) await this.#openModel()
+  }
+
+  /** Opens the model that answers by default: its wire is loaded as well. What keeps it shut is told to the first turn. */
+  async #openModel(): Promise<void> {
+    try {
+      await knownModel(new Walk(this.#options.model(), undefined).model)
+    } catch (error) {
+      if (!(error instanceof RuntimeError)) throw error // there is no model, as every turn says
+    }
   }
 
   /** Takes in a plugin whose setup finished late. An agent that is made after that finds the plugin by itself. */

@@ -160,24 +160,29 @@ export interface ExtraOfTurn {
   readonly reason: string
 }
 
-/** Adds to the charge of the turn that is under way in a session. Where the turn costs nothing, nothing is added. */
+/**
+ * Adds to the charge of a turn that is under way. The turn is known by the request that began it; after an approval by another
+ * request it is the one of its session. Where the turn costs nothing, or is over, nothing is added.
+ */
 export async function addExtra(
   db: PaymentsDatabase,
-  turn: { readonly did: string; readonly sessionId: string },
+  turn: { readonly did: string; readonly sessionId: string; readonly requestId: string },
   { key, amount, reason }: ExtraOfTurn,
 ): Promise<void> {
   if (!Number.isSafeInteger(amount) || amount <= 0)
     throw new RuntimeError('INPUT_INVALID', `A charge of ${amount} is no whole number above 0.`)
-  const { did, sessionId } = turn
+  const { did, sessionId, requestId } = turn
+  // A turn whose tool is still at work may be superseded by a newer one: what the tool adds is never the newer turn's.
   const charge = await db
     .selectFrom('payments_charges')
-    .select('run_id')
+    .select(['run_id', 'status'])
     .where('did', '=', did)
     .where('session_id', '=', sessionId)
-    .where('status', '=', 'held')
+    .where((eb) => eb.or([eb('request_id', '=', requestId), eb('status', '=', 'held')]))
+    .orderBy(sql`case when request_id = ${requestId} then 0 else 1 end`)
     .orderBy('created_at', 'desc')
     .executeTakeFirst()
-  if (!charge) return
+  if (charge?.status !== 'held') return
   const runId = charge.run_id
   const { rows } = await sql<{ count: number }>`select count(*) as count from payments_extras
     where run_id = ${runId}`.execute(db)

@@ -3,6 +3,7 @@ import { takeIncome } from '../accounts/claims.ts'
 import { evaluations, type LedgerClaim, paidOnLedger } from '../ledger/claim-messages.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { ClaimRow, PaymentsDatabase } from '../tables.ts'
+import { toAmount } from '../terms/money.ts'
 import { refreshGrant } from './grants.ts'
 
 /** What claims that stand on the ledger are looked at with. */
@@ -35,26 +36,64 @@ export async function lookAtStanding(parts: StandingParts, did?: string): Promis
   const [ledger, address] = await Promise.all([parts.ledger(), parts.address()])
   for (const claim of claims) {
     const told = await ledger.claim(claim.id)
-    if (told && told.agentAddress === address) await note(parts, claim, told)
+    if (!told || told.agentAddress !== address) continue
+    const outcome = outcomeOf(told, parts.books.terms.coin.denom)
+    if (outcome === undefined) continue
+    if (typeof outcome === 'number') await count(parts, claim, outcome)
+    else if (claim.status === 'open') await leaveToOperator(parts, claim, outcome)
   }
 }
 
-async function note({ db, books }: StandingParts, claim: ClaimRow, told: LedgerClaim) {
-  const { id, did, amount, contract_id } = claim
-  const isPaid = told.evaluation === evaluations.approved && told.payment === paidOnLedger
-  const isRejected = told.evaluation === evaluations.rejected && claim.status === 'open'
-  if (!isPaid && !isRejected) return
+/** How much the ledger has paid us for a claim, or why nobody can tell; undefined while nothing is decided there. */
+export function outcomeOf(
+  { evaluation, payment, approved }: LedgerClaim,
+  denom: string,
+): number | string | undefined {
+  if (evaluation === evaluations.rejected) return 'Rejected on the ledger.'
+  if (evaluation !== evaluations.approved || payment !== paidOnLedger) return undefined
+  // Whoever evaluates names the amount. Without one the ledger pays what the owner of the collection has set there.
+  if (approved.length === 0) return 'Approved on the ledger, which does not say for how much.'
+  const ours = approved.filter((coin) => coin.denom === denom)
+  return toAmount(ours.reduce((sum, { amount }) => sum + BigInt(amount), 0n))
+}
+
+async function leaveToOperator(
+  { db, books }: StandingParts,
+  { id, did }: ClaimRow,
+  why: string,
+): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    await lockAccount(trx, did, books.now())
+    await trx
+      .updateTable('payments_claims')
+      .set({ status: 'disputed', dispute: why })
+      .where('id', '=', id)
+      .where('standing', '=', 'submitted')
+      .where('status', '=', 'open')
+      .execute()
+    await refreshGrant(trx, books, did)
+  })
+}
+
+/**
+ * Counts what the ledger paid for a claim, once. Where that is less than the claim, it comes into the balance, and the claim is
+ * asked for as others are: on the ledger nobody can approve it a second time.
+ */
+async function count(
+  { db, books }: StandingParts,
+  { id, did, contract_id }: ClaimRow,
+  amount: number,
+): Promise<void> {
   await db.transaction().execute(async (trx) => {
     await lockAccount(trx, did, books.now())
     const { numUpdatedRows } = await trx
       .updateTable('payments_claims')
-      .set(isPaid ? { standing: null } : { status: 'disputed', dispute: 'Rejected on the ledger.' })
+      .set({ standing: null })
       .where('id', '=', id)
       .where('standing', '=', 'submitted')
-      .where('status', '=', claim.status)
       .executeTakeFirst()
     if (numUpdatedRows === 0n) return
-    if (isPaid) {
+    if (amount > 0) {
       const reference = `claim:${id}`
       const at = books.now().getTime()
       await trx.insertInto('payments_used').values({ reference, did, amount, at }).execute()

@@ -270,7 +270,7 @@ async function submit({ trx, signer, time }: Execution, value: Uint8Array) {
 }
 
 async function evaluate(run: Execution, value: Uint8Array) {
-  const { claimId, collectionId, status } = stored(readEvaluateClaim(value))
+  const { claimId, collectionId, status, amount } = stored(readEvaluateClaim(value))
   await ownCollection(run, collectionId)
   const claim = await run.trx
     .selectFrom('payments_dev_claims')
@@ -280,12 +280,18 @@ async function evaluate(run: Execution, value: Uint8Array) {
     .executeTakeFirst()
   if (!claim) throw new Refused(codes.notFound, `claim ${claimId} not found`)
   if (claim.evaluation !== 0) throw new Refused(codes.invalid, 'the claim was evaluated before')
+  if (amount.length > 1) throw new Refused(codes.invalid, 'one denomination is paid')
   const isApproved = status === evaluations.approved
-  const coin = { denom: claim.denom, amount: String(claim.amount) }
+  // Whoever evaluates may name another amount than the claim, also less.
+  const [coin = { denom: claim.denom, amount: String(claim.amount) }] = amount
   if (isApproved) await move(run, run.signer, claim.agent_address, coin)
   await run.trx
     .updateTable('payments_dev_claims')
-    .set({ evaluation: status, payment: isApproved ? paidOnLedger : 0 })
+    .set({
+      evaluation: status,
+      payment: isApproved ? paidOnLedger : 0,
+      ...(isApproved && { amount: Number(coin.amount), denom: coin.denom }),
+    })
     .where('id', '=', claimId)
     .execute()
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
-import { writeLedgerClaim } from '../ledger/claim-messages.ts'
+import { evaluations, writeLedgerClaim } from '../ledger/claim-messages.ts'
 import { addressOf, isSignedBy, LedgerKey } from '../ledger/keys.ts'
 import { type LedgerCoin, type TypedBytes, types, writeAny, writeCoin } from '../ledger/messages.ts'
 import { grpc, type LedgerPort, LedgerStatus } from '../ledger/port.ts'
@@ -364,13 +364,15 @@ export class DevelopmentLedger implements LedgerPort {
       .executeTakeFirst()
     if (!row) throw new LedgerStatus(grpc.notFound, `claim ${id} not found`)
     const { collection_id, agent_address, evaluation, payment, denom, amount } = row
+    const coins = [{ denom, amount: String(amount) }]
     const claim = writeLedgerClaim({
       collectionId: collection_id,
       agentAddress: agent_address,
       claimId: id,
       evaluation,
       payment,
-      amount: [{ denom, amount: String(amount) }],
+      approved: evaluation === evaluations.approved ? coins : [],
+      amount: coins,
     })
     return part(1, claim)
   }

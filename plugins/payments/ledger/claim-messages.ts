@@ -129,6 +129,11 @@ export interface LedgerClaim {
   readonly evaluation: number
   /** 4 paid. */
   readonly payment: number
+  /**
+   * How much was approved, as the evaluation says it. Empty where it says nothing: then the ledger pays what the owner of the
+   * collection has set there, which no claim tells.
+   */
+  readonly approved: readonly LedgerCoin[]
 }
 
 /** The ledger's word for a claim whose approval was paid. */
@@ -141,18 +146,23 @@ export const writeLedgerClaim = (
     text(1, claim.collectionId),
     text(3, claim.agentAddress),
     text(5, claim.claimId),
-    claim.evaluation === 0 ? new Uint8Array() : part(6, uint(6, claim.evaluation)),
+    claim.evaluation === 0 ? new Uint8Array() : part(6, evaluation(claim)),
     part(7, uint(3, claim.payment)),
     ...claim.amount.map((coin) => part(9, writeCoin(coin))),
   )
 
+const evaluation = ({ evaluation, approved }: LedgerClaim): Bytes =>
+  message(uint(6, evaluation), ...approved.map((coin) => part(10, writeCoin(coin))))
+
 export function readLedgerClaim(source: Uint8Array): LedgerClaim {
   const fields = new ProtoFields(source)
+  const evaluated = fields.part(6)
   return {
     collectionId: fields.text(1),
     agentAddress: fields.text(3),
     claimId: fields.text(5),
-    evaluation: Number(fields.part(6)?.uint(6) ?? 0n),
+    evaluation: Number(evaluated?.uint(6) ?? 0n),
     payment: Number(fields.part(7)?.uint(3) ?? 0n),
+    approved: evaluated?.all(10).map(readCoin) ?? [],
   }
 }

@@ -1,18 +1,21 @@
 import { connect, type ClientHttp2Session } from 'node:http2'
 import { type LedgerPort, LedgerStatus, grpc } from './port.ts'
 
-/** How long a call may take, and how large an answer may be. */
-const callMs = 8_000
+/** How large an answer may be. */
 const mostBytes = 4 * 1024 * 1024
 
 /** A node of a ledger, asked by gRPC over one connection of HTTP/2 that is opened when it is needed. */
 export class GrpcPort implements LedgerPort {
   readonly #origin: string
+  readonly #callMs: number
   #session: ClientHttp2Session | undefined
+  /** Every connection that is open, also those over which no more calls are made. */
+  readonly #open = new Set<ClientHttp2Session>()
 
-  /** `address` is host:port. */
-  constructor(address: string, withTls: boolean) {
+  /** `address` is host:port, `callMs` how long a call may take. */
+  constructor(address: string, withTls: boolean, callMs = 8_000) {
     this.#origin = `${withTls ? 'https' : 'http'}://${address}`
+    this.#callMs = callMs
   }
 
   /** Makes a unary call. Rejects with `LedgerStatus` where the node answers with a status, or not at all. */
@@ -37,8 +40,10 @@ export class GrpcPort implements LedgerPort {
         if (headers['grpc-status'] !== undefined) status = Number(headers['grpc-status'])
         if (typeof headers['grpc-message'] === 'string') words = decoded(headers['grpc-message'])
       }
-      stream.setTimeout(callMs, () => fail(`no answer within ${callMs / 1000} s`))
-      const timer = setTimeout(() => fail(`no answer within ${callMs / 1000} s`), callMs)
+      const timer = setTimeout(() => {
+        this.#leave(session)
+        fail(`no answer within ${this.#callMs / 1000} s`)
+      }, this.#callMs)
       stream.on('response', (headers) => {
         note(headers)
         if (headers[':status'] !== 200) fail(`HTTP status ${headers[':status']}`)
@@ -63,10 +68,19 @@ export class GrpcPort implements LedgerPort {
     })
   }
 
-  /** Ends the connection. */
+  /** Ends the connections. */
   async close(): Promise<void> {
-    this.#session?.destroy()
+    for (const session of this.#open) session.destroy()
     this.#session = undefined
+  }
+
+  /**
+   * Makes no more calls over a connection on which one was not answered: it may hang, and says so to nobody. Calls that are under
+   * way have as long as a call may take.
+   */
+  #leave(session: ClientHttp2Session): void {
+    if (this.#session === session) this.#session = undefined
+    setTimeout(() => session.destroy(), this.#callMs).unref()
   }
 
   #connected(): ClientHttp2Session {
@@ -77,9 +91,13 @@ export class GrpcPort implements LedgerPort {
     }
     // The stream of each call tells the caller; the next call connects anew.
     session.on('error', forget)
-    session.on('close', forget)
+    session.on('close', () => {
+      this.#open.delete(session)
+      forget()
+    })
     session.on('goaway', forget)
     session.unref()
+    this.#open.add(session)
     this.#session = session
     return session
   }

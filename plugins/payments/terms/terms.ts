@@ -52,6 +52,13 @@ export function readTerms(env: Environment): Terms {
       hint: 'Set PAYMENTS_MAX_PER_TURN to the most that a turn may cost, or take the prices away.',
     })
   const firstCredit = env.PAYMENTS_FIRST_CREDIT
+  const advance = env.PAYMENTS_ADVANCE ?? toAmount(BigInt(maximum) * 10n)
+  if (advance < maximum)
+    throw new RuntimeError(
+      'ENV_INVALID',
+      `PAYMENTS_ADVANCE is ${advance}, less than the most that a turn costs, which is ${maximum}.`,
+      { hint: 'Set it to at least that, or unset it: who pays what is asked can go on.' },
+    )
   return {
     coin: {
       denom: env.PAYMENTS_DENOM,
@@ -67,7 +74,7 @@ export function readTerms(env: Environment): Terms {
     credit: env.PAYMENTS_CREDIT ?? firstCredit,
     firstCredit,
     freeTurns: env.PAYMENTS_FREE_TURNS,
-    advance: Math.max(env.PAYMENTS_ADVANCE ?? toAmount(BigInt(maximum) * 10n), 1),
+    advance: Math.max(advance, 1),
     isPriced: maximum > 0,
   }
 }

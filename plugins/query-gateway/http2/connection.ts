@@ -36,7 +36,7 @@ import {
 
 /**
  * The client's side of one HTTP/2 connection (RFC 9113), for requests whose bodies are complete when they begin.
- * All frames of one turn of the event loop leave in one write.
+ * The frames of one turn of the event loop leave in few writes.
  */
 export class Http2Connection {
   readonly #socket: Socket
@@ -189,8 +189,9 @@ export class Http2Connection {
   #send(out: Buffer): void {
     if (this.#gone !== undefined) return
     this.#socket.write(out)
+    // This may run while a stream is being opened, which must not end before `open` returns.
     if (this.#socket.writableLength > maxUnread)
-      this.destroy(new Error('the upstream does not read what it is sent'))
+      setImmediate(() => this.destroy(new Error('the upstream does not read what it is sent')))
   }
 
   #read(chunk: Buffer): void {
@@ -231,8 +232,9 @@ export class Http2Connection {
       case frameType.ping:
         if (payload.length !== 8)
           throw new ProtocolError('a ping does not have 8 bytes', errorCode.frameSize)
+        // Upstreams in Go ping with nearly every answer, to learn how much the connection takes.
         if ((flags & flag.ack) === 0)
-          return this.#write(frameOf(frameType.ping, flag.ack, 0, payload))
+          return this.#outbox.putLater(frameOf(frameType.ping, flag.ack, 0, payload))
         return this.#isThere()
       case frameType.goAway:
         return this.#onGoAway(numberIn(payload, 8) & maxWindow)

@@ -5,8 +5,8 @@ import { registryApp } from '../../../test/support/registry.ts'
 const many = 11_000
 const meter = {
   type: 'Protocol',
-  properties: { serial: 'string', region: 'string', tags: 'array' },
-  indexes: { serial: 'string', region: 'string', tags: 'string' },
+  properties: { serial: 'string', region: 'string', tags: 'array', rank: 'integer' },
+  indexes: { serial: 'string', region: 'string', tags: 'string', rank: 'number' },
 }
 
 await onEachDatabase('queries that ask for an edge and a property', (where) => {
@@ -14,6 +14,9 @@ await onEachDatabase('queries that ask for an edge and a property', (where) => {
   let crowded = ''
   let quiet = ''
   const didOf = (n: number) => `did:ixo:entity/meter-${String(n).padStart(6, '0')}`
+  /** A place in an order that is neither that of creation nor that of the ids, with many meters at each. */
+  const rankOf = (n: number) => (n * 7919) % 997
+  const byRank = (a: number, b: number) => rankOf(a) - rankOf(b) || a - b
   /** Every page of a query, followed by its cursor. */
   const pagesOf = async (condition: string, more: object = {}) => {
     const pages: string[][] = []
@@ -40,6 +43,7 @@ await onEachDatabase('queries that ask for an edge and a property', (where) => {
         serial: `S-${n}`,
         region: n % 2 === 0 ? 'north' : 'south',
         tags: [`T-${n % 5000}`, `U-${n % 5000}`],
+        rank: rankOf(n),
       },
       relationships: [
         { role: 'joins', target: crowded },
@@ -102,5 +106,56 @@ await onEachDatabase('queries that ask for an edge and a property', (where) => {
     const third = await ask(second.nextCursor)
     expect([second, third].map(({ items }) => items[0].did)).toEqual([two, three])
     expect(third.nextCursor).toBeUndefined()
+  })
+
+  it('sort what a rare edge or value finds, without walking along the sort', async () => {
+    const quietOnes = Array.from({ length: 11 }, (_, n) => n * 1000)
+    const atQuiet = `@out.joins = '${quiet}'`
+    const dids = (numbers: readonly number[]) => numbers.map(didOf)
+    expect(await pagesOf(atQuiet, { sort: 'rank' })).toEqual([dids(quietOnes.toSorted(byRank))])
+    const falling = quietOnes.toSorted((a, b) => byRank(b, a))
+    expect(await pagesOf(atQuiet, { sort: '-rank', limit: 4 })).toEqual([
+      dids(falling.slice(0, 4)),
+      dids(falling.slice(4, 8)),
+      dids(falling.slice(8)),
+    ])
+    expect(await pagesOf(atQuiet, { sort: '-@created' })).toEqual([dids(quietOnes.toReversed())])
+    const low = `${atQuiet} and rank < 500 and region = 'north'`
+    const isLow = (n: number) => rankOf(n) < 500
+    expect(await pagesOf(low, { sort: 'rank' })).toEqual([
+      dids(quietOnes.filter(isLow).toSorted(byRank)),
+    ])
+    expect(await pagesOf(`serial = 'nobody'`, { sort: 'rank' })).toEqual([[]])
+    // T-0 and U-0 are the tags of 0, 5000 and 10,000, and so on: the least tag orders one way, the greatest the other.
+    const tagOf = (n: number) => `T-${n % 5000}`
+    const byTag = (a: number, b: number) =>
+      tagOf(a) < tagOf(b) ? -1 : tagOf(a) > tagOf(b) ? 1 : a - b
+    const tagged = quietOnes.toSorted(byTag)
+    expect(await pagesOf(atQuiet, { sort: 'tags', limit: 6 })).toEqual([
+      dids(tagged.slice(0, 6)),
+      dids(tagged.slice(6)),
+    ])
+    expect(await pagesOf(atQuiet, { sort: '-tags' })).toEqual([dids(tagged.toReversed())])
+  })
+
+  it('fill every page of a sorted query, whether it walks or gathers, and count what it gathers', async () => {
+    const some = [1, 10, 100, 1000]
+      .flatMap((times) => Array.from({ length: times }, (_, n) => 10 * times + n))
+      .toSorted(byRank)
+    const pages = await pagesOf("serial prefix 'S-10'", { sort: 'rank', limit: 300 })
+    expect(pages).toEqual([0, 300, 600, 900].map((at) => some.slice(at, at + 300).map(didOf)))
+    const body = { where: "serial prefix 'S-10'", sort: '-rank', limit: 1, count: true }
+    expect((await app.post('/v1/query', body)).body).toMatchObject({
+      items: [{ did: didOf(some.at(-1)!) }],
+      count: { entities: 1111, isExact: true },
+    })
+    // Half of all is too much to gather.
+    const half = Array.from({ length: many }, (_, n) => n)
+      .filter((n) => n % 2 === 0)
+      .toSorted(byRank)
+    const walked = await app.post('/v1/query', { where: "region = 'north'", sort: 'rank' })
+    expect(walked.body.items.map(({ did }: { did: string }) => did)).toEqual(
+      half.slice(0, walked.body.items.length).map(didOf),
+    )
   })
 })

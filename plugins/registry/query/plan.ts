@@ -51,17 +51,31 @@ export function plan(
   if (path !== undefined && path !== '@created') return [sorted(path, descending, musts, known)]
   const only = columnOf(musts)
   if (path === '@created') return [{ kind: 'entities', only, descending }]
-  const edges = edgesThatMust(condition)
-    .filter(({ dids }) => dids.length === 1)
-    .slice(0, mostEdges)
-    .map((edge): Driver => ({ kind: 'edges', condition: edge, did: edge.dids[0] ?? '' }))
+  const edges = edgeDrivers(condition)
   const values = valuesOf(musts)
   if (values) return [...edges, values]
   return edges.length > 0 ? edges : [{ kind: 'entities', only, descending: false }]
 }
 
+/**
+ * What a sorted query can gather its entities from instead of walking along its sort: the edges that must be there, and what
+ * must hold of another property.
+ */
+export function besides(condition: Bound | undefined, sort: string): readonly Driver[] {
+  const path = sort.replace(/^-/, '')
+  const musts = condition === undefined ? [] : conjunctsOf(condition)
+  const values = valuesOf(musts.filter((must) => must.kind !== 'property' || must.path !== path))
+  return [...edgeDrivers(condition), ...(values ? [values] : [])]
+}
+
 /** The most edges among which a query chooses what it walks along. */
 const mostEdges = 5
+
+const edgeDrivers = (condition: Bound | undefined): Driver[] =>
+  edgesThatMust(condition)
+    .filter(({ dids }) => dids.length === 1)
+    .slice(0, mostEdges)
+    .map((edge) => ({ kind: 'edges', condition: edge, did: edge.dids[0] ?? '' }))
 
 /** The conditions on edges that must hold. */
 export const edgesThatMust = (condition: Bound | undefined): EdgeCondition[] =>

@@ -2,7 +2,6 @@ import { setImmediate as breathe } from 'node:timers/promises'
 import { RuntimeError } from '#core'
 import type { Entity } from '../entities/entity.ts'
 import type { Lists } from '../reading/lists.ts'
-import { compareValues, namesOf, valuesAt } from '../indexes/values.ts'
 import { protocolsOf, type Reader } from '../rights/reader.ts'
 import { seenAmong } from '../rights/seen-among.ts'
 import { invalid } from '../refusal.ts'
@@ -10,10 +9,11 @@ import type { EntityRow, RegistryDatabase } from '../tables.ts'
 import { bind, type Bound, type EdgeCondition, type Known } from './binding.ts'
 import { printOf, readPosition, writePosition } from './cursor.ts'
 import { parse, type Condition, type Parameters } from './grammar.ts'
+import { firstIn, gatherFrom, type Sorted } from './gathering.ts'
 import { holds, type Read } from './matching.ts'
 import { holdersOf, Narrowing } from './narrowing.ts'
-import { plan, type Driver } from './plan.ts'
-import { Walking, type Met, type Narrow, type Position } from './walking.ts'
+import { besides, plan, type Driver } from './plan.ts'
+import { orderOf, Walking, type Met, type Narrow, type Position } from './walking.ts'
 
 /** What a query asks. */
 export interface Query {
@@ -42,9 +42,19 @@ const mostLooked = { page: 10_000, count: 100_000 }
 /** The most indexes that a caller's query chooses among. */
 const mostIndexes = 10_000
 
+/** What a page is made of. */
+interface Part {
+  readonly rows: readonly Met[]
+  /** Where to go on, where a bound ended the walk. */
+  readonly left?: Position | undefined
+  readonly count?: Found['count']
+}
+
 interface Plan {
   readonly driver: Driver
   readonly narrow?: Narrow | undefined
+  /** Where a sorted query takes its entities from, which are then sorted; without it the walk is in order. */
+  readonly from?: Driver | undefined
   readonly condition: Bound | undefined
   readonly status: 'active' | 'deactivated' | 'all'
   readonly reader: Reader
@@ -77,26 +87,24 @@ export class Queries {
     const driver = ways[way]
     if (!driver)
       throw invalid('cursor', 'the indexes have changed', 'Begin again without a cursor.')
-    const narrow = await this.#narrowing.along(driver, ways, condition, reader)
-    const asked = { driver, narrow, condition, status, reader }
-    const rows: Met[] = []
-    const walk = this.#walk(asked, after, mostLooked.page, signal)
-    let left: Position | undefined
-    for (;;) {
-      const next = await walk.next()
-      if (next.done) {
-        left = next.value
-        break
-      }
-      rows.push(...next.value)
-      if (rows.length > limit) break
-    }
+    const asked = { driver, condition, status, reader }
+    const sorted = driver.kind === 'edges' ? undefined : driver
+    const others = sort === undefined ? [] : besides(condition, sort)
+    const from = sorted && (await gatherFrom(this.#walking, sorted, others, limit))
+    const { rows, left, count } = from
+      ? await this.#gathered({ ...asked, driver: sorted, from }, after, query, signal)
+      : await this.#walked(
+          { ...asked, narrow: await this.#narrowing.along(driver, ways, condition, reader) },
+          after,
+          query,
+          signal,
+        )
     const more = rows.length > limit ? rows[limit - 1]?.position : left
     const items = await this.#lists.withEdges(rows.slice(0, limit).map(({ row }) => row))
     return {
       items,
       ...(more && { nextCursor: writePosition(print, { ...more, way }) }),
-      ...(query.count && { count: await this.#count(asked, signal) }),
+      ...(count && { count }),
     }
   }
 
@@ -112,6 +120,60 @@ export class Queries {
     const met = rows.map((row) => ({ row, position: { value: '', ordinal: row.ordinal } }))
     const found = await this.#filter({ driver, condition, status: 'all', reader }, met)
     return new Set(found.map(({ row }) => row.did))
+  }
+
+  /** A page, and one more, of what a walk meets. */
+  async #walked(
+    asked: Plan,
+    after: Position | undefined,
+    { limit, count }: Query,
+    signal: AbortSignal | undefined,
+  ): Promise<Part> {
+    const rows: Met[] = []
+    const walk = this.#walk(asked, after, mostLooked.page, signal)
+    let left: Position | undefined
+    for (;;) {
+      const next = await walk.next()
+      if (next.done) {
+        left = next.value
+        break
+      }
+      rows.push(...next.value)
+      if (rows.length > limit) break
+    }
+    return { rows, left, ...(count && { count: await this.#count(asked, signal) }) }
+  }
+
+  /** A page, and one more, of what another driver than that of the sort has, sorted. */
+  async #gathered(
+    asked: Plan & { readonly driver: Sorted; readonly from: Driver },
+    after: Position | undefined,
+    { limit, count }: Query,
+    signal: AbortSignal | undefined,
+  ): Promise<Part> {
+    const seen = new Set<number>()
+    const positions: Position[] = []
+    let reached: Position | undefined
+    for (let done = false; !done;) {
+      signal?.throwIfAborted()
+      const slice = await this.#walking.slice(asked.from, reached)
+      const fresh = slice.met.filter(({ row }) => !seen.has(row.ordinal))
+      for (const { row } of fresh) seen.add(row.ordinal)
+      // Only the positions are kept until all are sorted: entities may be large.
+      for (const { position } of await this.#filter(asked, fresh)) positions.push(position)
+      reached = slice.last
+      // What others add meanwhile does not keep a page waiting.
+      done = slice.done || seen.size > mostLooked.page
+      await breathe()
+    }
+    const inOrder = orderOf(asked.driver)
+    positions.sort(inOrder)
+    const next = after ? positions.findIndex((one) => inOrder(one, after) > 0) : 0
+    const page = next < 0 ? [] : positions.slice(next, next + limit + 1)
+    return {
+      rows: await this.#walking.at(page),
+      ...(count && { count: { entities: positions.length, isExact: true } }),
+    }
   }
 
   async #count(asked: Plan, signal: AbortSignal | undefined) {
@@ -147,12 +209,19 @@ export class Queries {
     return after
   }
 
-  async #filter({ driver, condition, status, reader }: Plan, met: readonly Met[]): Promise<Met[]> {
+  /** What is found among some entities; those that were gathered get their places in the order of the sort. */
+  async #filter(asked: Plan, met: readonly Met[]): Promise<Met[]> {
+    const { driver, from, condition, status, reader } = asked
     const present = met.filter(({ row }) => status === 'all' || row.status === status)
     const edges = await this.#edgesOf(condition, present, reader)
-    const found = present.filter(({ row, position }) => {
+    const found = present.flatMap(({ row, position }): Met[] => {
       const read: Read = { row, properties: JSON.parse(row.properties) }
-      return isFirst(driver, read, position) && (!condition || holds(condition, read, edges))
+      if (condition && !holds(condition, read, edges)) return []
+      if (driver.kind === 'edges') return [{ row, position }]
+      // An entity with a list stands in an index once for each item, and counts where a walk meets it first.
+      const value = firstIn(driver, read)
+      if (value === undefined || (!from && value !== position.value)) return []
+      return [{ row, position: { value, ordinal: row.ordinal } }]
     })
     if (reader.did === undefined || found.length === 0) return found
     const dids = found.map(({ row }) => row.did)
@@ -218,21 +287,4 @@ function edgeConditionsOf(condition: Bound): EdgeCondition[] {
   if (condition.kind === 'edge') return [condition]
   if (condition.kind === 'not') return edgeConditionsOf(condition.part)
   return 'parts' in condition ? condition.parts.flatMap(edgeConditionsOf) : []
-}
-
-/** Whether a walk has met an entity for the first time: an entity with a list stands in an index once for each item. */
-function isFirst(driver: Driver, { row, properties }: Read, { value }: Position): boolean {
-  if (driver.kind !== 'values') return true
-  const index = driver.indexes.find(({ protocol }) => protocol === row.protocol)
-  if (!index) return false
-  const values = valuesAt(properties, namesOf(driver.path), index.type)
-  if (values.length === 1) return values[0] === value
-  const within = values
-    .filter((one) =>
-      driver.ranges.some(
-        ({ low, high }) => compareValues(one, low) >= 0 && compareValues(one, high) <= 0,
-      ),
-    )
-    .sort(compareValues)
-  return (driver.descending ? within.at(-1) : within[0]) === value
 }

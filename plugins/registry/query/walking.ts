@@ -74,15 +74,25 @@ export class Walking {
     return { met, ...rest }
   }
 
+  /** The entities at some positions of an index, in the order of the positions. */
+  async at(positions: readonly Position[]): Promise<Met[]> {
+    const rows = await this.#byOrdinal(positions.map(({ ordinal }) => ordinal))
+    const known = new Map(rows.map((row) => [row.ordinal, row]))
+    return positions.flatMap((position): Met[] => {
+      const row = known.get(position.ordinal)
+      return row ? [{ position, row }] : []
+    })
+  }
+
   /** How many positions a driver has, as far as `most` and one more. */
   async howMany(driver: Driver, most: number): Promise<number> {
-    if (driver.kind === 'entities') return most + 1
-    if (driver.kind === 'edges') {
-      const some = this.#edgesOf(driver)
-        .limit(most + 1)
-        .as('some')
+    if (driver.kind !== 'values') {
+      const some =
+        driver.kind === 'edges'
+          ? this.#edgesOf(driver).limit(most + 1)
+          : this.#entitiesOf(driver).limit(most + 1)
       const { count } = await this.#db
-        .selectFrom(some)
+        .selectFrom(some.as('some'))
         .select(({ fn }) => fn.countAll<number | string>().as('count'))
         .executeTakeFirstOrThrow()
       return Number(count)
@@ -133,6 +143,11 @@ export class Walking {
     return rows.map((row) => ({ value: '', ordinal: row.ordinal, row }))
   }
 
+  #entitiesOf({ only }: Extract<Driver, { kind: 'entities' }>) {
+    const all = this.#db.selectFrom('registry_entities').select('did')
+    return only ? all.where(only[0], '=', only[1]) : all
+  }
+
   #edgesOf({ condition: { direction, role }, did }: Extract<Driver, { kind: 'edges' }>) {
     // `@in.x = did` asks what `did` has an edge to, so the walk goes along the targets.
     const [fixed, walked] =
@@ -163,8 +178,7 @@ export class Walking {
     size: number,
   ): Promise<Position[]> {
     const { ranges, descending, indexes } = driver
-    const inOrder = (a: Position, b: Position) =>
-      (compareValues(a.value, b.value) || a.ordinal - b.ordinal) * (descending ? -1 : 1)
+    const inOrder = orderOf(driver)
     const found: Position[] = []
     for (const { low, high } of ranges) {
       const end = descending ? low : high
@@ -207,6 +221,12 @@ export class Walking {
     return sql`${table} where index_id = ${id} and value >= ${typed(low)} and value <= ${typed(high)}`
   }
 }
+
+/** Which of two positions of a walk comes first. */
+export const orderOf =
+  ({ descending }: { readonly descending: boolean }) =>
+  (a: Position, b: Position): number =>
+    (compareValues(a.value, b.value) || a.ordinal - b.ordinal) * (descending ? -1 : 1)
 
 /** A value as a parameter of the type that the index has. */
 function typedAs({ isText }: ValuesDriver) {

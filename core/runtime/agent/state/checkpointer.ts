@@ -25,11 +25,22 @@ import {
   selectWrites,
   type CheckpointRow,
   type Rows,
+  type ValueRow,
+  type WriteRow,
 } from './checkpoint-tables.ts'
 import { fromText, toText } from './checkpoint-text.ts'
 
 /** One change of the tables: rows to add, or a thread to delete. */
 export type Item = Rows | { readonly deleteThread: string }
+
+/** A checkpoint as its rows have it, with the values of its channels and what tasks wrote on top of it. */
+export interface StoredCheckpoint {
+  readonly row: CheckpointRow
+  readonly values: readonly ValueRow[]
+  readonly writes: readonly WriteRow[]
+}
+
+type State = Omit<Checkpoint, 'id' | 'channel_values'>
 
 /** LangGraph's checkpoints in the runtime's own database, SQLite or PostgreSQL. */
 export class Checkpointer extends BaseCheckpointSaver {
@@ -53,8 +64,18 @@ export class Checkpointer extends BaseCheckpointSaver {
   async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     const { thread_id: thread, checkpoint_ns: namespace = '' } = config.configurable ?? {}
     if (thread === undefined) return undefined
-    const row = await selectCheckpoint(this.#db, thread, namespace, getCheckpointId(config))
-    return row && (await this.#tuple(row))
+    const stored = await this.stored(thread, namespace, getCheckpointId(config))
+    return stored && (await this.tuple(stored))
+  }
+
+  /** The rows of a checkpoint; with an empty id those of the newest of the thread. */
+  protected async stored(
+    thread: string,
+    namespace: string,
+    id: string,
+  ): Promise<StoredCheckpoint | undefined> {
+    const row = await selectCheckpoint(this.#db, thread, namespace, id)
+    return row && (await this.#whole(row))
   }
 
   /** The checkpoints that the config and the options choose, newest first. */
@@ -75,7 +96,7 @@ export class Checkpointer extends BaseCheckpointSaver {
       for (const row of page) {
         const metadata = Object.entries(filter).length > 0 && (await this.#read(row.metadata))
         if (metadata && !matches(metadata, filter)) continue
-        yield await this.#tuple(row)
+        yield await this.tuple(await this.#whole(row))
         if (--left === 0) return
       }
       after = page.at(-1)
@@ -148,30 +169,41 @@ export class Checkpointer extends BaseCheckpointSaver {
     return written
   }
 
-  async #tuple(row: CheckpointRow): Promise<CheckpointTuple> {
+  /** A row with the rows that belong to it. */
+  async #whole(row: CheckpointRow): Promise<StoredCheckpoint> {
+    const { thread_id: thread, namespace, id } = row
+    const { channel_versions } = await this.#stateOf(row)
+    const [values, writes] = await Promise.all([
+      selectValues(this.#db, thread, namespace, channel_versions),
+      selectWrites(this.#db, thread, namespace, id),
+    ])
+    return { row, values, writes }
+  }
+
+  /** What LangGraph gets of the rows of a checkpoint. */
+  protected async tuple({ row, values, writes }: StoredCheckpoint): Promise<CheckpointTuple> {
     const { thread_id: thread, namespace, id, parent_id: parent } = row
-    const state = (await this.#read(row.state)) as Omit<Checkpoint, 'id' | 'channel_values'>
-    const [values, writes, metadata] = await Promise.all([
-      this.#values(thread, namespace, state.channel_versions),
-      this.#writes(thread, namespace, id),
+    const [state, channel_values, pendingWrites, metadata] = await Promise.all([
+      this.#stateOf(row),
+      this.#values(values),
+      this.#writes(writes),
       this.#read(row.metadata) as Promise<CheckpointMetadata>,
     ])
-    const checkpoint: Checkpoint = { ...state, id, channel_values: values }
-    if (checkpoint.v < 4 && parent !== null)
-      moveSends(checkpoint, await this.#writes(thread, namespace, parent), (v) =>
-        this.getNextVersion(v),
-      )
+    const checkpoint: Checkpoint = { ...state, id, channel_values }
+    if (checkpoint.v < 4 && parent !== null) {
+      const ofParent = await selectWrites(this.#db, thread, namespace, parent)
+      moveSends(checkpoint, await this.#writes(ofParent), (v) => this.getNextVersion(v))
+    }
     return {
       config: configOf(thread, namespace, id),
       checkpoint,
       metadata,
       parentConfig: parent === null ? undefined : configOf(thread, namespace, parent),
-      pendingWrites: writes,
+      pendingWrites,
     }
   }
 
-  async #values(thread: string, namespace: string, versions: ChannelVersions) {
-    const rows = await selectValues(this.#db, thread, namespace, versions)
+  async #values(rows: readonly ValueRow[]) {
     const entries = rows.map(async ({ channel, value }): Promise<[string, unknown]> => [
       channel,
       await this.#read(value),
@@ -180,8 +212,7 @@ export class Checkpointer extends BaseCheckpointSaver {
     return Object.fromEntries(await Promise.all(entries))
   }
 
-  async #writes(thread: string, namespace: string, id: string): Promise<CheckpointPendingWrite[]> {
-    const rows = await selectWrites(this.#db, thread, namespace, id)
+  async #writes(rows: readonly WriteRow[]): Promise<CheckpointPendingWrite[]> {
     const writes = rows.map(
       async ({ task_id, channel, value }): Promise<CheckpointPendingWrite> => [
         task_id,
@@ -190,6 +221,10 @@ export class Checkpointer extends BaseCheckpointSaver {
       ],
     )
     return await Promise.all(writes)
+  }
+
+  #stateOf(row: CheckpointRow): Promise<State> {
+    return this.#read(row.state) as Promise<State> // written by `put`
   }
 
   #read(text: string): Promise<unknown> {

@@ -16,7 +16,8 @@ import type {
 } from '@langchain/langgraph-checkpoint'
 import { Channel, Pregel } from '@langchain/langgraph/pregel'
 import type { Database } from '../../../plugin.ts'
-import { Checkpointer, type Item, writeAll } from './checkpointer.ts'
+import { Checkpointer, type Item, type StoredCheckpoint, writeAll } from './checkpointer.ts'
+import { NewestCheckpoints } from './newest-checkpoints.ts'
 import type { Decision, RunEnd, WaitingCall } from '../../turns/run.ts'
 import type { StateKey, StateValues } from './state.ts'
 
@@ -91,7 +92,7 @@ export function createGraph(db: Database, keys: readonly StateKey[]): Graph {
 
   return {
     async pass(passage) {
-      const underway: Underway = { passage, changes: [], nothingNew: false }
+      const underway: Underway = { passage, changes: [], nothingNew: false, before: [] }
       const input = passage.resume ? new Command({ resume: passage.resume }) : { [start]: {} }
       const steps = pregel._streamIterator(input, {
         durability: 'exit',
@@ -130,6 +131,10 @@ interface Underway {
   /** The work returned nothing, so the passage leaves no checkpoint. */
   nothingNew: boolean
   checkpoint?: string
+  /** The values of the checkpoint from which the passage goes on. */
+  before: StoredCheckpoint['values']
+  /** A task wrote something on top of a checkpoint: what is kept of the thread is read from the database. */
+  hasWrites?: boolean
 }
 
 type Values = Record<string, unknown>
@@ -191,14 +196,27 @@ const underwayOf = (config: RunnableConfig): Underway | undefined =>
  * passage, so that the store writes them together with the end of the run.
  */
 class PassageSaver extends Checkpointer {
+  readonly #newest = new NewestCheckpoints()
+
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
-    const { passage } = underwayOf(config) ?? {}
-    if (!passage) return await super.getTuple(config)
+    const underway = underwayOf(config)
+    if (!underway) return await super.getTuple(config)
+    const { passage } = underway
     if (passage.begins) return undefined
-    const { thread: thread_id, checkpoint: checkpoint_id } = passage
-    return await super.getTuple({
-      configurable: { thread_id, ...(checkpoint_id !== undefined && { checkpoint_id }) },
-    })
+    const { thread, checkpoint: id = '' } = passage
+    const stored = await this.stored(thread, '', id)
+    underway.before = stored?.values ?? []
+    return stored && (await this.tuple(stored))
+  }
+
+  protected override async stored(thread: string, namespace: string, id: string) {
+    const known = namespace === '' && id !== '' ? this.#newest.get(thread, id) : undefined
+    return known ?? (await super.stored(thread, namespace, id))
+  }
+
+  override async deleteThread(threadId: string): Promise<void> {
+    this.#newest.forget(threadId)
+    await super.deleteThread(threadId)
   }
 
   override async put(
@@ -210,7 +228,12 @@ class PassageSaver extends Checkpointer {
     const underway = underwayOf(config)
     if (underway?.nothingNew) return config
     const saved = await super.put(config, checkpoint, metadata, newVersions)
-    if (underway) underway.checkpoint = checkpoint.id
+    if (!underway) return saved
+    underway.checkpoint = checkpoint.id
+    const made = underway.changes.at(-1)
+    const kept = this.#newest.keep(made, checkpoint.channel_versions, underway.before)
+    underway.before = kept?.values ?? []
+    if (underway.hasWrites) this.#newest.forget(underway.passage.thread)
     return saved
   }
 
@@ -219,7 +242,13 @@ class PassageSaver extends Checkpointer {
     writes: PendingWrite[],
     taskId: string,
   ): Promise<void> {
-    if (!underwayOf(config)?.nothingNew) await super.putWrites(config, writes, taskId)
+    const underway = underwayOf(config)
+    if (underway?.nothingNew) return
+    if (underway) {
+      underway.hasWrites = true
+      this.#newest.forget(underway.passage.thread)
+    }
+    await super.putWrites(config, writes, taskId)
   }
 
   protected override async write(item: Item, config: RunnableConfig = {}): Promise<void> {

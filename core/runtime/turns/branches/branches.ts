@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { RuntimeError } from '../../../errors.ts'
 import { before } from '../journal/begin-queries.ts'
@@ -12,6 +11,7 @@ import type { Store } from '../../store/store.ts'
 import { type CarriedOut, carriedOutAfter, toldOf, type ToolFacts } from './already.ts'
 import { type Copying, copyConversation, lastTurnBefore, writeTold } from './copy.ts'
 import { type ForkPlace, lastMessageBefore, placeOfMessage, withNotes } from './place.ts'
+import { timedId } from '../../base/clock.ts'
 
 /** What a session's engine kept at some step, and the steps that changed it after that. */
 export interface KeptAt {
@@ -82,7 +82,7 @@ export class Branches {
     await sessions.demand(did, sessionId)
     const end = await this.#placeOf(sessionId, wish, positionOfStep)
     const already = await carriedOutAfter(this.#db, sessionId, end, this.#options)
-    const id = randomUUID()
+    const id = timedId()
     const head = await headOf(await this.keptBefore(sessionId, end), id)
     const { before, after, run, step } = wish
     const at = await lastMessageBefore(this.#db, sessionId, end)

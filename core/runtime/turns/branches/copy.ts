@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto'
 import { PostgresAdapter, sql } from 'kysely'
 import { RuntimeError } from '../../../errors.ts'
 import { slices } from '../journal/store.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import { positionOf, unanswered } from '../journal/steps.ts'
 import { turnOf } from './place.ts'
+import { timedId } from '../../base/clock.ts'
 
 /** How many rows of a journal a fork copies at most. */
 const mostRows = 20_000
@@ -75,7 +75,7 @@ async function copyRuns(trx: RunDatabase, { from, to }: Copying, last: number): 
     .where('turn', '<=', last)
     .orderBy('turn')
     .execute()
-  const ids = new Map(runs.map(({ id }) => [id, randomUUID()] as const))
+  const ids = new Map(runs.map(({ id }) => [id, timedId()] as const))
   const copied = runs.map((run) => {
     const id = ids.get(run.id) ?? run.id
     const isOpen = ['queued', 'running', 'waiting'].includes(run.status)
@@ -173,7 +173,7 @@ export async function writeTold(
   content: string,
   now: number,
 ): Promise<void> {
-  const id = randomUUID()
+  const id = timedId()
   const empty = { owner: null, stop: null, checkpoint: null, continues: null, decision: null }
   const counts = { epoch: 1, attempts: 0, version: 1, last_seq: 0, kept_seq: 0, kept_length: 0 }
   const times = { lease_until: 0, created_at: now, ended_at: now }

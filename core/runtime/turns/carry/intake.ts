@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
 import type { RunCause, User } from '../../../plugin.ts'
@@ -18,6 +17,7 @@ import { busyRetrySeconds, dayNameOf, type Seats } from '../limits.ts'
 import type { TurnRequest } from '../run.ts'
 import { sessionOfRequest, type WaitingTurn } from '../waiting/look.ts'
 import type { Attempted } from '../waiting/waiting-turns.ts'
+import { BeginningAtOnce } from '../gates/begin-at-once.ts'
 import { Admission, RefusedAtBeginning, RefusedByPlugin } from '../gates/admission.ts'
 import type { CarriedRun, RunMoment } from './carried-run.ts'
 import type { Carrier } from './carrier.ts'
@@ -32,6 +32,7 @@ import {
 } from '../sessions/refusals.ts'
 import type { Replicas } from './replicas.ts'
 import type { BegunRun, QueuedTurn, SubmittedTurn } from '../started/door.ts'
+import { timedId } from '../../base/clock.ts'
 
 /** A run that has begun, or that was there already. `live` is the same run where this process carries it. */
 export interface Started extends BegunRun {
@@ -88,12 +89,14 @@ export class Intake {
   readonly #parts: IntakeParts
   readonly #rules: IntakeRules
   readonly #admission: Admission
+  readonly #atOnce: BeginningAtOnce
   #closing = false
 
   constructor(parts: IntakeParts, rules: IntakeRules) {
     this.#parts = parts
     this.#rules = rules
     this.#admission = new Admission(parts)
+    this.#atOnce = new BeginningAtOnce(parts.store, parts.gates)
   }
 
   /** Takes no new run any more. */
@@ -121,7 +124,7 @@ export class Intake {
     message: SubmittedTurn,
     begin: (beginning: Beginning) => Promise<T>,
   ): Promise<T> {
-    const { user, sessionId, requestId = randomUUID(), address, whenBusy, koa } = message
+    const { user, sessionId, requestId = timedId(), address, whenBusy, koa } = message
     await this.mayTalk(user)
     const { did } = user
     const given = await this.#withFiles(message)
@@ -259,13 +262,16 @@ export class Intake {
     // A plugin may have told others that its turn was accepted, so a plugin's turn waits for the disk.
     const durability = beginning.request.origin === undefined ? 'unsynced' : 'synced'
     const began = performance.now()
-    const recorded = store.commits.atomic(async (trx) => {
-      const begun = await beginRun(store, trx, beginning)
-      if (begun.outcome !== 'begun') return begun
-      if (mustAsk) throw notAsked
-      await this.#admission.recorded(trx, user, beginning, begun.run)
-      return begun
-    }, durability)
+    const inSteps = () =>
+      store.commits.atomic(async (trx) => {
+        const begun = await beginRun(store, trx, beginning)
+        if (begun.outcome !== 'begun') return begun
+        if (mustAsk) throw notAsked
+        await this.#admission.recorded(trx, user, beginning, begun.run)
+        return begun
+      }, durability)
+    const atOnce = mustAsk ? Promise.resolve(undefined) : this.#atOnce.begin(beginning)
+    const recorded = atOnce.then((begun) => begun ?? inSteps())
     const { telemetry } = this.#parts
     const { traceparent } = beginning.request
     const told = () => telemetry?.database('begin', performance.now() - began, traceparent)

@@ -39,6 +39,7 @@ import { Readers } from './readers.ts'
 import { gone, notWaiting } from '../sessions/refusals.ts'
 import { Replicas } from './replicas.ts'
 import type { OpeningRuns, RunsOptions } from './runs-options.ts'
+import { timedId } from '../../base/clock.ts'
 import { lookUnderway, type Underway } from './underway.ts'
 
 /** How long engines have to let go when the server closes. */
@@ -192,7 +193,7 @@ export class Runs {
     user: User,
     runId: string,
     decision: Decision,
-    requestId: string = randomUUID(),
+    requestId: string = timedId(),
   ): Promise<Started> {
     await this.mayTalk(user)
     const run = await this.demand(user.did, runId)

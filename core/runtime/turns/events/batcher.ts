@@ -14,6 +14,8 @@ import { runsPerWrite } from '../journal/write.ts'
 const batchMs = {
   followed: { usual: 50, busy: 100 },
   shared: { usual: 1_000, busy: 1_000 },
+  /** What tells more than further words: that somebody spoke, or what a tool does. */
+  telling: { usual: 200, busy: 1_000 },
   alone: { usual: 200, busy: 2_000 },
 }
 /** From so many runs with something to write on, a server counts as busy. */
@@ -58,8 +60,8 @@ export class Batcher {
   }
 
   /** Writes what the feed has for the database: at once, or with a batch of its kind. */
-  toWrite(feed: Feed, urgent: boolean): void {
-    const due = urgent ? 0 : performance.now() + this.#waitOf(feed)
+  toWrite(feed: Feed, urgent: boolean, tells = false): void {
+    const due = urgent ? 0 : performance.now() + this.#waitOf(feed, tells)
     this.#unwritten.set(feed, Math.min(due, this.#unwritten.get(feed) ?? Infinity))
     if (!this.#writing) this.#schedule(due)
   }
@@ -86,12 +88,14 @@ export class Batcher {
     else this.#timer = setTimeout(this.#write, Math.max(0, due - performance.now()))
   }
 
-  #waitOf(feed: Feed): number {
-    const { usual, busy } = feed.isFollowed
-      ? batchMs.followed
-      : this.isShared
-        ? batchMs.shared
-        : batchMs.alone
+  #waitOf(feed: Feed, tells: boolean): number {
+    const { usual, busy } = !this.isShared
+      ? batchMs.alone
+      : feed.isFollowed
+        ? batchMs.followed
+        : tells
+          ? batchMs.telling
+          : batchMs.shared
     return this.#lastCount < busyRuns && this.#unwritten.size < busyRuns ? usual : busy
   }
 

@@ -22,7 +22,7 @@ const muchText = 256 * 1024
  */
 export const takeoverSkip = 2 * unwritten.events
 
-/** Events that may wait for the next batch. Any other event is written at once where there are other replicas. */
+/** Events that may wait for the next batch. Any other event is written at once where another replica follows the run. */
 const patient = new Set(['message', 'reasoning', 'progress'])
 
 interface Pending {
@@ -128,11 +128,12 @@ export class Feed {
     if (this.#tick.length === 0) return
     const timestamp = at ?? new Date().toISOString()
     let urgent = this.#pending.length > muchText
+    let tells = false
     const events = this.#tick.map((item): RunEvent => {
       const data = sealed(item, this.#facts, timestamp)
       const first = item.event === 'message' && !this.#said
       if (first) this.#said = true
-      urgent ||= this.#batcher.isShared && (first || !patient.has(item.event))
+      tells ||= first || !patient.has(item.event)
       return { id: ++this.#lastSeq, event: item.event, data }
     })
     this.#tick = []
@@ -142,8 +143,9 @@ export class Feed {
       pending.events.push(event)
       pending.length += event.data.length
     }
+    urgent ||= tells && this.isFollowed
     if (this.#isOverfull()) this.lose('the database does not take its events')
-    else this.#batcher.toWrite(this, urgent)
+    else this.#batcher.toWrite(this, urgent, tells)
   }
 
   /** Writes a step of the journal, with every event that was emitted before it. */

@@ -88,6 +88,16 @@ export class RunGates {
     return this.#with('admit').length > 0
   }
 
+  /** Whether a plugin has something to do in the transaction of a beginning. */
+  get actAtBeginnings(): boolean {
+    return this.#active.some(
+      ({ runs, definition, base }) =>
+        (typeof definition.runs === 'function' && !base) ||
+        runs?.begin !== undefined ||
+        runs?.wants !== undefined,
+    )
+  }
+
   /** Asks every plugin, in load order, whether the turn may begin. Throws the first refusal. */
   async admit(run: RunAdmission): Promise<void> {
     for (const record of this.#active) {

@@ -1,5 +1,4 @@
 import type { TraceSpan } from '../../telemetry/span.ts'
-import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { RunAdmission, RunCause } from '../../../plugin.ts'
 import type { Decision, TurnRequest } from '../run.ts'
@@ -14,6 +13,7 @@ import { titleOf } from '../titles.ts'
 import { telling } from '../../store/channels/channels.ts'
 import { channelOfSession } from './write.ts'
 import { demandAtOnce, demandDay, type Seat } from '../limits.ts'
+import { timedId } from '../../base/clock.ts'
 
 /** What begins: a message, or a person's answer to the run that waits for it. */
 export interface Beginning {
@@ -118,7 +118,7 @@ export async function beginRun(
       ? await stopOpenRuns(store, trx, sessionId, 'superseded')
       : { carried: [], closed: [] }
   const stopped = look.wasStopped > 0 && (await takeEarlyStop(store, trx, sessionId, requestId))
-  const id = waited?.id ?? randomUUID()
+  const id = waited?.id ?? timedId()
   const [run] = (
     await begin.insertRun(
       {
@@ -220,7 +220,7 @@ async function enqueue(
   { did, sessionId, requestId, request, seat }: Beginning,
   place: number,
 ): Promise<Begun> {
-  const id = randomUUID()
+  const id = timedId()
   await takeFiles(store, trx, { did, sessionId, request })
   await sql`insert into kernel_waiting_turns
     (id, session_id, did, request_id, place, request, address, created_at)

@@ -55,9 +55,10 @@ export class RunStore {
   readonly commits: Commits
   /** The time by the database's clock. */
   readonly now: CommitStore['now']
+  /** How long a lease lasts. */
+  readonly leaseMs: number
   /** The statements by which a run begins. */
   readonly begin: ReturnType<typeof beginQueries>
-  readonly #leaseMs: number
   readonly #leaseNow: ReturnType<typeof databaseNow>
   readonly #writeBatch: ReturnType<typeof batchWriter>
 
@@ -68,7 +69,7 @@ export class RunStore {
     this.dialect = dialect
     this.owner = owner
     this.commits = new Commits(store)
-    this.#leaseMs = leaseMs
+    this.leaseMs = leaseMs
     this.now = store.now
     this.#leaseNow = databaseNow(dialect)
     this.#writeBatch = batchWriter(dialect, store.now.compile(store.db).sql)
@@ -85,7 +86,7 @@ export class RunStore {
   }
   /** The end of a lease that is taken now. */
   get leaseEnd() {
-    return sql<number>`${this.#leaseNow} + ${this.#leaseMs}`
+    return sql<number>`${this.#leaseNow} + ${this.leaseMs}`
   }
 
   /** The row of a run. */
@@ -123,7 +124,7 @@ export class RunStore {
     const ends = writes.flatMap(({ id, end }) => (end ? [{ id, save: end.save }] : []))
     const isSaving = ends.some(({ save }) => save)
     const write = async (db: RunDatabase) => {
-      const held = await this.#writeBatch(db, this.owner, this.#leaseMs, writes)
+      const held = await this.#writeBatch(db, this.owner, this.leaseMs, writes)
       for (const { id, save } of ends) if (held.has(id)) await save?.(db)
       return held
     }

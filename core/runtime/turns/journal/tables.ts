@@ -2,6 +2,7 @@ import { sql, type Generated, type Kysely } from 'kysely'
 import type { Database, Migration, RunCause } from '../../../plugin.ts'
 import { saidMigrations, type SaidTables } from '../said-tables.ts'
 import { type BranchColumns, branchesMigration, ephemeralMigration } from '../branch-tables.ts'
+import { beginFunctionMigration } from '../functions/begin.ts'
 import { searchMigration } from '../search/tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
 import { runFormsMigration } from '../stored-version.ts'
@@ -231,7 +232,6 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
       .on('kernel_sessions')
       .columns(['did', 'updated_at'])
       .execute()
-
     await db.schema
       .createTable('kernel_runs')
       .addColumn('id', 'text', (c) => c.primaryKey())
@@ -387,13 +387,13 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
   '005-waiting-turns': waitingTurnsMigration,
   '006-rooms': saidMigrations.rooms,
   '007-settling': settlingMigration,
-  '008-session-models': async (db) => {
-    await db.schema.alterTable('kernel_sessions').addColumn('model', 'text').execute()
-  },
+  '008-session-models': (db) =>
+    db.schema.alterTable('kernel_sessions').addColumn('model', 'text').execute(),
   '009-shared-sessions': saidMigrations.shared,
   '010-redactions': saidMigrations.redactions,
   '011-stored-forms': runFormsMigration,
   '012-branches': branchesMigration,
   '013-ephemeral-sessions': ephemeralMigration,
   '014-search': searchMigration,
+  '015-begin-at-once': beginFunctionMigration,
 }

@@ -1,5 +1,4 @@
 import type { QueryExecutorProvider } from 'kysely'
-import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
 import type {
   EnsuredSession,
@@ -24,6 +23,7 @@ import type { PluginMessage } from '../user-message.ts'
 import { eventsOf } from './events.ts'
 import { saidStatements } from './statements.ts'
 import { readDid, readNewWords, type Words } from './words.ts'
+import { timedId } from '../../base/clock.ts'
 
 /** How often a plugin may speak to one user in a minute. */
 const mostPerMinute = 60
@@ -86,7 +86,7 @@ export class Speaker {
   async #say(plugin: string, given: NewWords): Promise<SaidWords> {
     const { store, sessions, watchers, notices } = this.#parts
     const words = readNewWords(plugin, given)
-    const runId = randomUUID()
+    const runId = timedId()
     const outcome = await store.commits.atomic((trx) => this.#record(trx, words, runId))
     switch (outcome.is) {
       case 'no-session':

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Log } from '../../../plugin.ts'
 import type { RunStore } from '../journal/store.ts'
+import { timedId } from '../../base/clock.ts'
 
 /** How long after its last use a session stays that was made for one turn: a client may ask for the answer once more. */
 const keptMs = 3_600_000
@@ -16,7 +16,7 @@ export async function makeEphemeral(
   did: string,
   plugin: string,
 ): Promise<string> {
-  const id = randomUUID()
+  const id = timedId()
   await db
     .insertInto('kernel_sessions')
     .values({ id, did, plugin, created_at: now, updated_at: now, turns: 0, ephemeral: 1 })

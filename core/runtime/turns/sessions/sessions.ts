@@ -1,19 +1,19 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
-import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
 import type { EnsuredSession } from '../../../plugin.ts'
 import { roomIdIn, roomOfPlugin } from '../../base/room-name.ts'
 import { forgetFilesOf } from '../../files/files.ts'
 import type { Notices } from '../../notices/notices.ts'
 import { readTitle } from '../titles.ts'
-import type { Commits } from '../journal/commits.ts'
+import type { Commits, Durability } from '../journal/commits.ts'
 import { otherReaders, sharedWithoutRoom } from './refusals.ts'
 import { cursorOf, type ListWish, placeOf, wished } from './page.ts'
 import { slices } from '../journal/store.ts'
 import type { Dialect, RunDatabase, SessionsTable } from '../journal/tables.ts'
 import { takeSession } from '../journal/take-session.ts'
 import { forgetWords } from '../search/tables.ts'
-import { insertNewSession, ownSession } from './queries.ts'
+import { insertNewSession, newestOf, ownSession } from './queries.ts'
+import { timedId } from '../../base/clock.ts'
 
 /** What every session tells clients of the oracle. */
 export interface OracleFacts {
@@ -90,12 +90,19 @@ export class Sessions {
 
   /** Begins a conversation, which is a plugin's where a plugin begins it. */
   async create(did: string, plugin: string | null = null): Promise<SessionView> {
-    const made = { id: randomUUID(), did, plugin }
+    const made = { id: timedId(), did, plugin }
     const { rows } = await this.#options.commits.single((on) => this.#insertNew(made, on))
     const [row] = rows
     if (!row) throw new Error('The database did not return the session that it inserted.')
     this.tellMade(did, row.id)
     return this.#view(row, await this.#roomIdFor(did, [row]))
+  }
+
+  /** A session under an id of its client's, for the message that follows: what a power cut takes of both, the client sends again. */
+  async begin(did: string, id: string): Promise<EnsuredSession> {
+    const ensured = await this.#ensureById(did, readId(id), { room: null }, 'unsynced')
+    if (ensured.isNew) this.tellMade(did, id)
+    return ensured
   }
 
   /** The session that is wanted, made when it is not there. Another user's stays unknown; a session keeps its room. */
@@ -127,7 +134,7 @@ export class Sessions {
     }
     const found = await newestOf(trx, did, wish)
     if (found !== undefined) return { sessionId: found, isNew: false }
-    const id = randomUUID()
+    const id = timedId()
     await this.#insert(trx, { ...wish, id, did }).executeTakeFirst()
     return { sessionId: id, isNew: true }
   }
@@ -136,12 +143,17 @@ export class Sessions {
     did: string,
     id: string,
     wish: Omit<SessionWish, 'id' | 'room'> & { readonly room: string | null },
+    durability: Durability = 'synced',
   ): Promise<EnsuredSession> {
-    const { db } = this.#options
-    const made = await this.#insert(db, { ...wish, id, did })
-      .onConflict((conflict) => conflict.column('id').doNothing())
-      .returning('id')
-      .executeTakeFirst()
+    const { db, commits } = this.#options
+    const made = await commits.single(
+      (on) =>
+        this.#insert(on, { ...wish, id, did })
+          .onConflict((conflict) => conflict.column('id').doNothing())
+          .returning('id')
+          .executeTakeFirst(),
+      durability,
+    )
     if (made) return { sessionId: id, isNew: true }
     const known = await db
       .selectFrom('kernel_sessions')
@@ -367,24 +379,6 @@ export class Sessions {
       forkedFrom: forked_from === null ? undefined : JSON.parse(forked_from),
     }
   }
-}
-
-/** The id of the user's newest session of a room, else of a plugin. */
-async function newestOf(
-  db: RunDatabase,
-  did: string,
-  { room, plugin, shared }: Pick<SessionWish, 'plugin' | 'shared'> & { room: string | null },
-): Promise<string | undefined> {
-  if (room === null && plugin === undefined) return undefined
-  const all = db.selectFrom('kernel_sessions').select('id').where('did', '=', did)
-  const own = all.where('ephemeral', '=', 0)
-  const found =
-    room === null ? own.where('plugin', '=', plugin ?? '') : own.where('room', '=', room)
-  const row = await (shared === undefined ? found : found.where('shared', '=', shared ? 1 : 0))
-    .orderBy('updated_at', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  return row?.id
 }
 
 function readId(id: unknown): string {

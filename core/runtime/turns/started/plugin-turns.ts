@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../../errors.ts'
 import type {
   CutReply,
@@ -38,6 +37,7 @@ import type { BegunRun, QueuedTurn } from './door.ts'
 import { makeEphemeral } from '../sessions/ephemeral.ts'
 import { continuing, placeTurn, type PlacingParts } from './placing.ts'
 import { turnEvents, PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
+import { timedId } from '../../base/clock.ts'
 
 /** What the turns of a plugin need of the app. */
 export interface PluginTurnsParts extends PluginTurnParts, Pick<PlacingParts, 'fork'> {
@@ -173,7 +173,7 @@ export class PluginTurns implements Turns {
 
   async #submit(user: User, read: ReadTurn): Promise<BegunRun | QueuedTurn> {
     const { runs } = this.#parts
-    const { requestId = randomUUID(), whenBusy, request, address, koa } = read
+    const { requestId = timedId(), whenBusy, request, address, koa } = read
     for (let left = mostSessions; ; left--) {
       const { sessionId, isNew } = await this.#sessionFor(user, read)
       let begun: BegunRun | QueuedTurn | undefined

@@ -69,6 +69,7 @@ export const messageInput = z
     sessionId,
     message: messageText,
     requestId: uuid.optional(),
+    newSession: z.boolean('expected true or false').optional(),
     stream: z.boolean().default(true),
     model: modelName.optional(),
     timezone: z
@@ -83,6 +84,10 @@ export const messageInput = z
     agActions: toolList(tool.extend({ hasRender: z.boolean().optional() })).optional(),
   })
   .superRefine(checkSchemas)
+  .refine(({ newSession, sessionId }) => !newSession || uuid.safeParse(sessionId).success, {
+    path: ['sessionId'],
+    error: 'expected a UUID of the client’s for a new session',
+  })
 /** A message as the edge hands it on. */
 export type MessageInput = z.output<typeof messageInput>
 

@@ -15,7 +15,7 @@ export function messageRoutes(parts: RouteParts) {
       async (input, ctx) => {
         // Refused before the turn begins: a client that may not read the turn must be able to send the message again.
         if (input.stream) streams?.demand(clientNetwork(ctx.koa.ip))
-        const started = await send(parts, input, ctx)
+        const started = await sendInto(parts, input, ctx)
         setIds(ctx, started)
         if (!input.stream) return wholeReply(parts, started, ctx)
         await failEarly(started.live)
@@ -30,6 +30,21 @@ export function messageRoutes(parts: RouteParts) {
         success: await runs.abort(user.did, sessionId, requestId),
       }),
     ),
+  }
+}
+
+/** Sends a message into its session, which it makes where the client asks for that. A session whose turn is refused goes again. */
+async function sendInto(parts: RouteParts, input: MessageInput, ctx: UserContext) {
+  if (!input.newSession) return send(parts, input, ctx)
+  const { runs } = parts
+  const { did } = ctx.user
+  await runs.mayTalk(ctx.user)
+  const { sessionId, isNew } = await runs.sessions.begin(did, input.sessionId)
+  try {
+    return await send(parts, input, ctx)
+  } catch (error) {
+    if (isNew) await runs.discardSession(did, sessionId)
+    throw error
   }
 }
 

@@ -1,0 +1,205 @@
+/**
+ * Measures what docs/decisions/speed.md sets goals for: the CPU of a turn and of a new session beside the hand-written loop, a burst
+ * of new chats, the time to the first word, the pages that a turn writes and the memory after twenty chats. Each is measured
+ * on SQLite, and with BENCH_DATABASE_URL on PostgreSQL too, in rounds that alternate. With BENCH_GATE=1 a missed
+ * goal ends the process with 1. Arguments: names of measures, by default all. `npm run bench first` measures the first chat of a process.
+ */
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { median } from './support/target.ts'
+import { allEnded, Server, start } from './support/turn-client.ts'
+
+const chosen = process.argv.slice(2).filter((name) => !name.startsWith('-'))
+const rounds = 7
+const warmUp = 300
+const burst = { chats: 500, words: 60, paceMs: 100 }
+/** What a frame of the log has beside its page, and the size of a page. */
+const walFrame = 24 + 4096
+
+/** The address of PostgreSQL is for one of the servers alone. */
+const onSqlite = { BENCH_DATABASE_URL: '' }
+
+/** The servers: the hand-written loop, and the runtime on each database. */
+type Name = 'loop' | 'SQLite' | 'PostgreSQL'
+type Goals = Partial<Record<Name, number>>
+
+const folder = mkdtempSync(join(tmpdir(), 'bench-speed-'))
+const missed: string[] = []
+
+/** Prints one row: a figure for each server, its goal, and whether the figure misses it. */
+function row(what: string, unit: string, figures: ReadonlyMap<Name, number>, goals: Goals): void {
+  const cells = [...figures].map(([name, figure]) => {
+    const goal = goals[name]
+    const isMissed = goal !== undefined && !(figure <= goal)
+    if (isMissed) missed.push(`${what}, ${name}`)
+    const told = goal === undefined ? '' : ` (goal ${goal}${isMissed ? ', MISSED' : ''})`
+    return `${name} ${figure.toFixed(2)} ${unit}${told}`
+  })
+  console.log(`${what}: ${cells.join(', ')}`)
+}
+
+type Servers = ReadonlyMap<Name, Server>
+
+/** Runs a measure on all servers, round by round, and gives the median of each. */
+async function alternating(
+  servers: Servers,
+  measure: (server: Server) => Promise<number>,
+  times = rounds,
+): Promise<Map<Name, number>> {
+  const all = new Map<Name, number[]>([...servers.keys()].map((name) => [name, []]))
+  const names = [...servers]
+  for (let round = 0; round < times; round++)
+    for (const [name, server] of round % 2 === 0 ? names : names.toReversed())
+      all.get(name)?.push(await measure(server))
+  return new Map([...all].map(([name, figures]) => [name, median(figures)]))
+}
+
+/** The same figures as multiples of the loop's. */
+function beside(figures: ReadonlyMap<Name, number>): Map<Name, number> {
+  const loop = figures.get('loop') ?? NaN
+  return new Map([...figures].filter(([name]) => name !== 'loop').map(([n, f]) => [n, f / loop]))
+}
+
+/** The server's CPU for one of `count`, in milliseconds. */
+async function cpuOf(server: Server, count: number, work: () => Promise<unknown>): Promise<number> {
+  const { cpu } = await server.usage('gc')
+  await work()
+  return ((await server.usage()).cpu - cpu) / 1000 / count
+}
+
+const measures: Record<string, (servers: Servers) => Promise<void>> = {
+  async turn(servers) {
+    const figures = await alternating(servers, async (server) =>
+      server.cost(await server.sessions(5), 8),
+    )
+    row('CPU of a three-tool turn, one client', 'ms', figures, {})
+    row('  of the loop', 'times', beside(figures), { SQLite: 2.5, PostgreSQL: 3 })
+  },
+
+  async sixteen(servers) {
+    const turns = 96
+    const figures = await alternating(servers, (server) => {
+      const client = async () => {
+        for (let n = 0; n < turns / 16; n++)
+          for (const session of await server.sessions(1)) await server.turn(session, 'weather')
+      }
+      return cpuOf(server, turns, () => Promise.all(Array.from({ length: 16 }, client)))
+    })
+    row('CPU of a turn and its new session, 16 clients', 'ms', figures, {})
+    row('  of the loop', 'times', beside(figures), { SQLite: 4 })
+  },
+
+  async session(servers) {
+    const count = 200
+    const figures = await alternating(servers, (server) =>
+      cpuOf(server, count, () => server.sessions(count)),
+    )
+    row('CPU of POST /sessions', 'ms', figures, { SQLite: 0.25, PostgreSQL: 0.4 })
+  },
+
+  async firstWord(servers) {
+    const figures = await alternating(servers, async (server) => {
+      const times: number[] = []
+      for (const session of await server.sessions(40))
+        times.push((await server.turn(session, 'talk 3 5')).firstMs)
+      return median(times)
+    })
+    row('time to the first word, the model at once', 'ms', figures, { PostgreSQL: 4.5 })
+  },
+
+  async burst(servers) {
+    const { chats, words, paceMs } = burst
+    const parts = { wall: new Map<Name, number>(), made: new Map(), late: new Map() }
+    for (const [name, server] of servers) {
+      const made: number[] = []
+      const late: number[] = []
+      const began = performance.now()
+      const chat = async () => {
+        const from = performance.now()
+        const [session = ''] = await server.sessions(1)
+        made.push(performance.now() - from)
+        const { wordsAt } = await server.turn(session, `talk ${words} ${paceMs}`)
+        const [first = NaN] = wordsAt
+        for (const [nth, at] of wordsAt.entries()) late.push(at - first - nth * paceMs)
+      }
+      await Promise.all(Array.from({ length: chats }, chat))
+      parts.wall.set(name, (performance.now() - began) / 1000)
+      parts.made.set(name, median(made))
+      parts.late.set(name, late.sort((a, b) => a - b)[Math.floor(late.length * 0.99)])
+    }
+    const ideal = ((words - 1) * paceMs) / 1000
+    row(`${chats} new chats at once, ideal ${ideal} s`, 's', parts.wall, { SQLite: 7.5 })
+    row('  POST /sessions in it, p50', 'ms', parts.made, { SQLite: 60 })
+    row('  how late a word is, p99', 'ms', parts.late, { SQLite: 15 })
+  },
+
+  async pages(servers) {
+    const server = servers.get('SQLite')
+    const log = () => statSync(join(folder, 'SQLite', 'oracle.sqlite-wal')).size
+    if (!server) return
+    // The log grows until the database takes it in, and then begins anew: a round that shrinks it says nothing.
+    const figures: number[] = []
+    for (let nth = 0; nth < 20; nth++) {
+      const before = log()
+      for (const session of await server.sessions(1)) await server.turn(session, 'weather')
+      await sleep(300)
+      if (log() > before) figures.push((log() - before) / walFrame)
+    }
+    if (figures.length > 0)
+      row('pages of a turn with its session', 'pages', new Map([['SQLite', median(figures)]]), {
+        SQLite: 12,
+      })
+    else
+      console.log('pages of a turn with its session: the log is written from its beginning again')
+  },
+}
+
+async function memory(endpoint: number): Promise<void> {
+  const figures = new Map<Name, number>()
+  for (const [name, script, ...args] of [
+    ['loop', 'hand-loop.ts', String(endpoint)],
+    ['SQLite', 'turn-server.ts', String(endpoint), join(folder, 'memory')],
+  ] as const) {
+    const server = await Server.start(script, args, onSqlite)
+    await sleep(2_000)
+    for (const session of await server.sessions(20)) await server.turn(session, 'weather')
+    figures.set(name, (await server.usage()).rss / 1e6)
+    server.stop()
+  }
+  row('resident memory after twenty chats', 'MB', figures, { SQLite: 165 })
+}
+
+async function bench(): Promise<void> {
+  const unknown = chosen.filter((name) => name !== 'memory' && !(name in measures))
+  if (unknown.length > 0) throw new Error(`There is no measure called ${unknown.join(', ')}.`)
+  const isChosen = (name: string) => chosen.length === 0 || chosen.includes(name)
+  const { port } = await start('endpoint.ts', [])
+  if (isChosen('memory')) await memory(port)
+  const own = [String(port), join(folder, 'SQLite')]
+  const servers = new Map<Name, Server>([
+    ['loop', await Server.start('hand-loop.ts', [String(port)])],
+    ['SQLite', await Server.start('turn-server.ts', own, onSqlite)],
+  ])
+  const url = process.env.BENCH_DATABASE_URL
+  if (url) {
+    const shared = [String(port), join(folder, 'PostgreSQL')]
+    servers.set('PostgreSQL', await Server.start('turn-server.ts', shared))
+  } else console.log('PostgreSQL is not measured: BENCH_DATABASE_URL is not set.')
+  await sleep(2_000) // the runtime imports its large modules after it listens
+  if (isChosen('pages')) await measures.pages?.(servers)
+  for (const server of servers.values()) await server.cost(await server.sessions(warmUp / 10), 10)
+  for (const [name, measure] of Object.entries(measures))
+    if (name !== 'pages' && isChosen(name)) await measure(servers)
+  for (const server of servers.values()) server.stop()
+}
+
+try {
+  await bench()
+  if (missed.length > 0) console.log(`missed: ${missed.join('; ')}`)
+  if (missed.length > 0 && process.env.BENCH_GATE === '1') process.exitCode = 1
+} finally {
+  await allEnded()
+  rmSync(folder, { recursive: true, force: true })
+}

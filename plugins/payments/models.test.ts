@@ -1,0 +1,246 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { definePlugin, type Model } from '#core'
+import type { TestApp, TestUser } from '#core/testing'
+import { z } from 'zod'
+import { type FakeAnswer, fakeOpenAi } from '../../test/support/fake-openai.ts'
+import { quickDemo } from '../../test/support/models.ts'
+import { paidApp, session, settledAccount } from '../../test/support/paid-app.ts'
+import payments from './index.ts'
+
+// The table of what a turn is billed, by a provider that speaks over a socket and by the demonstration model.
+
+const till = definePlugin({
+  name: 'till',
+  summary: 'Rings.',
+  visibility: 'always',
+  tools: {
+    ask: {
+      description: 'Asks.',
+      input: z.object({}),
+      effect: 'write',
+      approve: () => true,
+      run: () => 'Asked.',
+    },
+    jam: {
+      description: 'Jams.',
+      input: z.object({}),
+      effect: 'write',
+      run: () => Promise.reject(new Error('It jams.')),
+    },
+    look: {
+      description: 'Looks.',
+      input: z.object({}),
+      effect: 'read',
+      foreign: false,
+      run: () => 'Seen.',
+    },
+  },
+  subAgents: {
+    clerk: { description: 'Looks for things.', prompt: 'You look.', tools: ['look'] },
+  },
+})
+
+interface Turn {
+  readonly app: TestApp
+  readonly user: TestUser
+  readonly sessionId: string
+  /** Sends a message, and leaves when the named event has come. */
+  until(event: string): Promise<void>
+}
+
+const stop = ({ user, sessionId }: Turn) => user.post('/messages/abort', { sessionId })
+
+interface Case {
+  readonly provider: readonly FakeAnswer[]
+  /** Where the demonstration model, told nothing else, falls silent or fails: before this word of each answer. */
+  readonly demo?: { readonly silent: number } | { readonly fails: number }
+  go(turn: Turn): Promise<unknown>
+  readonly bill: 'nothing' | 'half' | 'all'
+}
+
+const usage = { prompt_tokens: 50, completion_tokens: 7 }
+const calls = (name: string, args: object = {}): FakeAnswer => ({
+  toolCalls: [{ name, args }],
+  usage,
+})
+const says = (text: string): FakeAnswer => ({ text, usage })
+const never = { text: 'Late.', delayMs: 3_600_000 }
+const standing: FakeAnswer = { text: ['One two three four '], then: 'silence' }
+const again = (answer: FakeAnswer) => Array.from({ length: 9 }, () => answer)
+
+const cases: Readonly<Record<string, Case>> = {
+  'an answer': {
+    provider: [says('Yes.')],
+    demo: { silent: Infinity },
+    go: ({ until }) => until('done'),
+    bill: 'all',
+  },
+  'a failure before the first word': {
+    provider: again({ status: 500, body: { error: { message: 'No.' } } }),
+    demo: { fails: 0 },
+    go: ({ until }) => until('done'),
+    bill: 'nothing',
+  },
+  'a failure after the first word': {
+    provider: [{ text: ['One ', 'two '], then: { error: { message: 'Out of order.' } } }],
+    demo: { fails: 1 },
+    go: ({ until }) => until('done'),
+    bill: 'nothing',
+  },
+  'a Stop before the first word': {
+    provider: [never],
+    demo: { silent: 0 },
+    go: async (turn) => {
+      await turn.until('run')
+      await stop(turn)
+    },
+    bill: 'nothing',
+  },
+  'a Stop in mid-answer': {
+    provider: [standing],
+    demo: { silent: 1 },
+    go: async (turn) => {
+      await turn.until('message')
+      await stop(turn)
+    },
+    bill: 'half',
+  },
+  'a newer message': {
+    provider: [standing, never],
+    demo: { silent: 1 },
+    go: async (turn) => {
+      await turn.until('message')
+      await turn.until('run')
+      await stop(turn)
+    },
+    bill: 'half',
+  },
+  'a session that is deleted': {
+    provider: [standing],
+    demo: { silent: 1 },
+    go: async ({ until, user, sessionId }) => {
+      await until('message')
+      await user.delete(`/sessions/${sessionId}`)
+    },
+    bill: 'half',
+  },
+  'a tool that fails': {
+    provider: [calls('jam'), says('It jams.')],
+    go: ({ until }) => until('done'),
+    bill: 'all',
+  },
+  'a sub-agent': {
+    provider: [calls('call_clerk', { task: 'Look.' }), calls('look'), says('Seen.'), says('Yes.')],
+    go: ({ until }) => until('done'),
+    bill: 'all',
+  },
+  'an approval that is granted': {
+    provider: [calls('ask'), says('Asked.')],
+    go: async ({ user, sessionId }) => {
+      const said = await user.say('Go', { sessionId, approvals: true })
+      expect(said.status).toBe('waiting')
+      await said.approve()
+    },
+    bill: 'all',
+  },
+  'an approval that is superseded': {
+    provider: [calls('ask'), never],
+    go: async (turn) => {
+      await turn.until('done')
+      await turn.until('run')
+      await stop(turn)
+    },
+    bill: 'nothing',
+  },
+}
+
+/** The demonstration model, which falls silent or fails before a word. */
+function demo(how: NonNullable<Case['demo']>): Model {
+  const model = quickDemo()
+  const [at, fails] = 'fails' in how ? [how.fails, true] : [how.silent, false]
+  return {
+    ...model,
+    async *stream(request) {
+      let words = 0
+      for await (const event of model.stream(request)) {
+        if (event.type === 'text' && words++ === at) {
+          if (fails) throw new Error('500')
+          const { signal } = request
+          await new Promise((_, reject) => {
+            signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+          })
+        }
+        yield event
+      }
+    },
+  }
+}
+
+const told = Object.entries(cases).flatMap(([name, one]) => [
+  [name, 'a provider', one] as const,
+  ...(one.demo ? [[name, 'the demonstration model', one] as const] : []),
+])
+
+test.each(told)('%s, by %s', async (name, by, { provider, demo: how, go, bill }) => {
+  const endpoint = by === 'a provider' ? await fakeOpenAi(provider) : undefined
+  onTestFinished(async () => endpoint?.close())
+  const app = await paidApp({
+    plugins: [payments, till],
+    model: how && !endpoint ? demo(how) : undefined,
+    fetch,
+    env: {
+      PAYMENTS_TURN_PRICE: '5001',
+      PAYMENTS_OUTPUT_PRICE: '1000',
+      PAYMENTS_MAX_PER_TURN: '7000',
+      PAYMENTS_FIRST_CREDIT: '70000',
+      ...(endpoint && {
+        MODEL: 'openai/small',
+        OPENAI_BASE_URL: endpoint.url,
+        OPENAI_API_KEY: 'sk-1',
+      }),
+    },
+  })
+  const user = await app.user()
+  const sessionId = await session(user)
+  const invocation = await user.wallet.invoke({ audience: app.oracleDid })
+  const until = async (event: string) => {
+    const leaving = new AbortController()
+    const answer = await fetch(`${app.url}/messages/${sessionId}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${invocation.text}`,
+        'x-auth-type': 'ucan',
+        'content-type': 'application/json',
+      },
+      // The demonstration model calls no tool for a greeting.
+      body: JSON.stringify({ message: 'Hello', stream: true, approvals: true }),
+      signal: leaving.signal,
+    })
+    let text = ''
+    for await (const piece of answer.body ?? []) {
+      text += Buffer.from(piece).toString()
+      if (text.includes(`event: ${event}\n`)) break
+    }
+    leaving.abort()
+  }
+  await go({ app, user, sessionId, until })
+
+  expect(await settledAccount(user)).toMatchObject({ held: '0' })
+  const { charges } = (await user.get(`/payments/charges?session=${sessionId}`)).body
+  const charge = charges.at(-1)
+  const expected = {
+    nothing: { status: 'void', lines: [] },
+    half: { status: 'due', lines: [{ what: 'turn', amount: '2501', half: true }, tokens] },
+    all: { status: 'due', lines: [{ what: 'turn', amount: '5001' }, tokens] },
+  }
+  // The words may not have been kept yet when their session went: then nothing counts as said.
+  const isUnsaid = name === 'a session that is deleted' && charge.amount === '0'
+  expect(charge).toMatchObject(expected[isUnsaid ? 'nothing' : bill])
+  expect(charge.amount).toBe(sumOf(charge.lines))
+  expect((await user.get('/payments/account')).body).toMatchObject({ owed: sumOf(charges) })
+})
+
+const sumOf = (all: readonly { readonly amount: string }[]) =>
+  String(all.reduce((sum, { amount }) => sum + Number(amount), 0))
+
+const tokens = { what: 'tokens', amount: expect.stringMatching(/^[1-9]\d*$/) }
