@@ -1,4 +1,8 @@
+import a2a from './a2a/index.ts'
+import agUi from './ag-ui/index.ts'
+import aiSdk from './ai-sdk/index.ts'
 import calls from './calls/index.ts'
+import connect from './connect/index.ts'
 import memory from './memory/index.ts'
 import messaging from './messaging/index.ts'
 import openaiApi from './openai-api/index.ts'
@@ -14,7 +18,11 @@ import weather from './weather/index.ts'
 
 /** The plugins that come with the runtime, as `npm start` loads them. */
 export const bundled = [
+  a2a,
+  agUi,
+  aiSdk,
   calls,
+  connect,
   memory,
   messaging,
   openaiApi,

@@ -313,15 +313,15 @@ function Captions({ captions }: { captions: readonly CallCaption[] }) {
   return (
     <section className="card" aria-labelledby="captions">
       <h2 id="captions">Captions</h2>
-      <ol role="log" aria-labelledby="captions">
+      <div role="log" aria-labelledby="captions">
         {captions
           .filter(({ isFinal }) => isFinal)
           .map(({ id, who, text }) => (
-            <li key={`${who} ${id}`}>
+            <p key={`${who} ${id}`}>
               <b>{who === 'you' ? 'You' : 'Oracle'}:</b> <span dir="auto">{text}</span>
-            </li>
+            </p>
           ))}
-      </ol>
+      </div>
       {open && (
         <p aria-hidden="true" className="faint">
           {open.text} …

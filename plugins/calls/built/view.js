@@ -327,10 +327,10 @@ function C({ captions: e }) {
 				id: "captions",
 				children: "Captions"
 			}),
-			/* @__PURE__ */ (0, u.jsx)("ol", {
+			/* @__PURE__ */ (0, u.jsx)("div", {
 				role: "log",
 				"aria-labelledby": "captions",
-				children: e.filter(({ isFinal: e }) => e).map(({ id: e, who: t, text: n }) => /* @__PURE__ */ (0, u.jsxs)("li", { children: [
+				children: e.filter(({ isFinal: e }) => e).map(({ id: e, who: t, text: n }) => /* @__PURE__ */ (0, u.jsxs)("p", { children: [
 					/* @__PURE__ */ (0, u.jsxs)("b", { children: [t === "you" ? "You" : "Oracle", ":"] }),
 					" ",
 					/* @__PURE__ */ (0, u.jsx)("span", {
