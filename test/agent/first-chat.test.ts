@@ -9,7 +9,8 @@ const program = `
   let url
   registerHooks({
     load(address, context, next) {
-      if (url && /agent\\/state\\/(engine-pieces|graph)\\.ts|models-demo\\/demo-model\\.ts|dist\\/(messages|output_parsers)\\/index\\.js/.test(address)) {
+      const own = /agent\\/state\\/(engine-pieces|graph)\\.ts|models-demo\\/demo-model\\.ts/
+      if (url && (own.test(address) || /dist\\/(messages|output_parsers)\\/index\\.js/.test(address))) {
         console.log('loads ' + address)
         setImmediate(() => fetch(url + '/health').then(({ status }) => console.log('health ' + status)))
       }
