@@ -49,7 +49,13 @@ async function ours(store: Store): Promise<Way & { registry: Registry }> {
   })
   const made = new Registry({
     db: store.db,
-    oracle: { did: 'did:key:bench', aliases: [], keysOf: async () => [], url: () => '' },
+    oracle: {
+      name: 'Bench',
+      did: 'did:key:bench',
+      aliases: [],
+      keysOf: async () => [],
+      url: () => '',
+    },
     organisational: new Set(),
     quotas,
     isPublic: false,

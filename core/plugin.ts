@@ -11,7 +11,7 @@ export type {
   EmbedOptions,
   OfferedModels,
 } from './plugin/models/asking.ts'
-export type { Boot, Booted, Oracle } from './plugin/boot.ts'
+export type { Boot, Booted, CapabilityFacts, Oracle } from './plugin/boot.ts'
 export type {
   AnyAttachmentSection,
   AttachmentContext,
@@ -144,6 +144,12 @@ export type {
   ShownComponent,
   WantedSession,
 } from './plugin/sessions.ts'
+export type {
+  ReadMessages,
+  SessionCall,
+  SessionMessage,
+  SessionMessages,
+} from './plugin/clients/transcript.ts'
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
 export type { TurnPart } from './plugin/clients/parts.ts'
 export type { SaidBefore } from './plugin/clients/said-before.ts'
@@ -168,7 +174,11 @@ export type {
   TurnAnswer,
   Turns,
   WhichTurn,
+  ListedTurn,
+  ListedTurns,
+  OpenSession,
   OpenTurn,
+  WantedTurns,
   ReadRun,
 } from './plugin/turns.ts'
 

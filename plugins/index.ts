@@ -1,3 +1,7 @@
+import a2a from './a2a/index.ts'
+import agUi from './ag-ui/index.ts'
+import aiSdk from './ai-sdk/index.ts'
+import connect from './connect/index.ts'
 import memory from './memory/index.ts'
 import messaging from './messaging/index.ts'
 import openaiApi from './openai-api/index.ts'
@@ -13,6 +17,10 @@ import weather from './weather/index.ts'
 
 /** The plugins that come with the runtime, as `npm start` loads them. */
 export const bundled = [
+  a2a,
+  agUi,
+  aiSdk,
+  connect,
   memory,
   messaging,
   openaiApi,

@@ -61,8 +61,10 @@ describe('the walls of the house', () => {
   })
 
   it('a plugin may be called by a word that the kernel quotes for reasons of its own', () => {
+    // Nothing else is asked of the rest of the house here, and each word asks five times.
+    const kernel = [...house].filter(([path]) => /^core\/|^plugins\/[^/]+\/index\.ts$/.test(path))
     for (const word of Object.keys(kernelWords)) {
-      const called = new Map([...house, [`plugins/${word}/index.ts`, '']])
+      const called = new Map([...kernel, [`plugins/${word}/index.ts`, '']])
       expect(violations(called)).toEqual([])
       for (const source of [`if (name === '${word}') load()`, `// see plugins/${word}`])
         expect(violations(new Map([...called, ['core/runtime/x.ts', source]]))).toEqual([

@@ -13,6 +13,8 @@ interface ActionCall extends Where {
   readonly toolName: string
   readonly args: Args
   readonly status: Status
+  /** The client carries it out, once the turn stands still for it. */
+  readonly client?: true
   readonly output?: string
   readonly parts?: readonly ResultPart[]
   readonly error?: unknown

@@ -215,7 +215,15 @@ export function checkState(plugin: string, state: Shape): RuntimeError[] {
     })
   return Object.entries(state).flatMap(([key, schema]) => {
     const faults = beginningFaults(schema).map(([message, hint]) => fault(key, message, hint))
-    const { scope } = metaOf(schema)
+    const { scope, share } = metaOf(schema)
+    if (share !== undefined && (share !== true || scope !== 'room'))
+      faults.push(
+        fault(
+          key,
+          'says share, and is no key of a room that says share: true.',
+          'Write .meta({ scope: "room", share: true }) for what clients may see.',
+        ),
+      )
     if (scope !== undefined && scope !== 'room' && scope !== 'thread')
       faults.push(
         fault(

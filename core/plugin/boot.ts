@@ -9,8 +9,23 @@ import type { MaybePromise } from './schema.ts'
 import type { PluginSessions, Rooms } from './sessions.ts'
 import type { Turns } from './turns.ts'
 
+/** A plugin as it tells of itself. */
+export interface CapabilityFacts {
+  readonly name: string
+  readonly summary: string
+  /** Whether it is part of this app: neither left out nor excluded. */
+  readonly isOn: boolean
+  readonly whenToUse: readonly string[]
+  /** What a user might say. */
+  readonly examples: readonly string[]
+  readonly tags: readonly string[]
+  readonly category?: string
+}
+
 /** Who the oracle is to others. */
 export interface Oracle {
+  /** The name by which it speaks. */
+  readonly name: string
   /** The DID that the oracle goes by. */
   readonly did: string
   /** Other DIDs of the oracle: that of its key, that of its entity. */
@@ -77,6 +92,8 @@ export interface Boot<
    * that passes on what a client sent asks this first, and leaves out each text that holds such a thing.
    */
   holdsCredential(text: string): boolean
+  /** What the plugins say of themselves that are not silent, those too that did not load. In a function of `onReady` none is missing. */
+  capabilities(): readonly CapabilityFacts[]
   /** The names of the tools of all plugins that are on. In a function of `onReady` none is missing. */
   toolNames(): readonly string[]
   /**
@@ -116,7 +133,7 @@ export interface Booted<
   State = Record<string, unknown>,
 > extends Omit<
   Boot<Env, Peers, Inputs, State>,
-  'pending' | 'onReady' | 'lease' | 'onClose' | 'health' | 'toolNames'
+  'pending' | 'onReady' | 'lease' | 'onClose' | 'health' | 'toolNames' | 'capabilities'
 > {
   /** What `setup` returned. */
   readonly self: Self

@@ -171,8 +171,11 @@ export interface RouteIn<
   readonly answers?: Readonly<Record<number, readonly string[]>>
   /** A capability that the caller must have, as in a tool. */
   readonly can?: Demand<RouteInput<Key, Input>, Context>
-  /** No personal key opens a `ucan` route with this: the request has to be signed. */
-  readonly signed?: true
+  /**
+   * No personal key opens a `ucan` route with this: the request has to be signed. With 'self' the key of the DID itself has
+   * signed it, and not one to which the user has delegated calling: for what would outlive that delegation.
+   */
+  readonly signed?: true | 'self'
   /**
    * Whether anything here is the caller's own. Where this says yes, a `bearer` GET lets a caller with a DID in who lacks
    * the right, before anything else of the request is read; the handler then shows only what is the caller's own.

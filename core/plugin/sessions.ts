@@ -1,3 +1,4 @@
+import type { ReadMessages, SessionMessages } from './clients/transcript.ts'
 import type { RoomChange } from './rooms/change.ts'
 
 /** A component of the client, by its name there. */
@@ -71,6 +72,19 @@ export interface PluginSessions {
   say(words: NewWords): Promise<SaidWords>
   /** Finds a session of a user, or makes it. */
   ensure(wanted: WantedSession): Promise<EnsuredSession>
+  /**
+   * The newest messages of a session, as `GET /sessions/:id/messages` has them. Rejects with `NOT_FOUND` where the user has no
+   * such session.
+   */
+  messages(read: ReadMessages): Promise<SessionMessages>
+  /**
+   * The room-scoped state that plugins show to clients, by plugin and key: what `.meta({ scope: 'room', share: true })` says of a
+   * key. Read it again after a call of a tool: then what the call changed is there.
+   */
+  shared(session: {
+    readonly user: { readonly did: string }
+    readonly session: string
+  }): Promise<Readonly<Record<string, Readonly<Record<string, unknown>>>>>
 }
 
 /** Whose room it is: that of a user who talks to the oracle directly, or one that the plugin itself named. */

@@ -15,6 +15,8 @@ interface Call extends Where {
   readonly toolName: string
   readonly args: Args
   readonly status: 'isRunning' | 'done' | 'error'
+  /** The client carries it out, once the turn stands still for it: `client_calls` hands it over. */
+  readonly client?: true
   readonly output?: string
   readonly error?: string
   /** The pictures, sounds and files of the result; `GET /files/:fileId` has their bytes. */

@@ -22,10 +22,9 @@ export interface Turns {
    */
   events(run: ReadRun): AsyncIterable<TurnEvent>
   /** What goes on in a session: the run under way, or the one that stands still, and for what. */
-  open(session: {
-    readonly user: { readonly did: string }
-    readonly session: string
-  }): Promise<OpenTurn>
+  open(session: OpenSession): Promise<OpenTurn>
+  /** The turns of a user, the newest first, whoever began them. */
+  list(wanted: WantedTurns): Promise<ListedTurns>
   /**
    * Stops what is under way in a session, or the turn of one request: also one that waits for its beginning or for a person.
    * Resolves to false where there was nothing to stop.
@@ -63,8 +62,63 @@ export interface ReadRun {
   readonly signal?: AbortSignal
 }
 
+/** Which turns of a user are listed. */
+export interface WantedTurns {
+  /** Whose turns. */
+  readonly user: { readonly did: string }
+  /** Those of this session alone. */
+  readonly session?: string
+  /** The turn of this run alone: its first run, or any that continues it. */
+  readonly runId?: string
+  /** Those in which these stand. */
+  readonly status?: readonly ListedTurn['status'][]
+  /** How many: 1 to 100, by default 50. */
+  readonly limit?: number
+  /** Older ones than this: `next` of a list before. */
+  readonly before?: string
+}
+
+/** Turns of a user. */
+export interface ListedTurns {
+  /** The turns. */
+  readonly turns: readonly ListedTurn[]
+  /** The cursor of the list after this one; null where there is none. */
+  readonly next: string | null
+}
+
+/** A turn as a list has it: a run, with those that went on with it after answers. */
+export interface ListedTurn {
+  /** The id of its first run. */
+  readonly runId: string
+  /** The id of its last run, which goes on, stands still or has ended. */
+  readonly lastRunId: string
+  /** The session. */
+  readonly sessionId: string
+  /** The name of its last run. */
+  readonly requestId: string
+  /** Where it stands. */
+  readonly status:
+    'queued' | 'running' | 'waiting' | 'finished' | 'aborted' | 'interrupted' | 'failed'
+  /** When its last run was recorded. */
+  readonly startedAt: Date
+  /** When it ended. */
+  readonly endedAt?: Date
+}
+
+/** A session of which a plugin asks what goes on there. */
+export interface OpenSession {
+  /** Whose session it is. */
+  readonly user: { readonly did: string }
+  /** The session. */
+  readonly session: string
+  /** The session stands for the newest branch of its conversation, as it does for a turn with a `history`. */
+  readonly newestBranch?: boolean
+}
+
 /** What goes on in a session. */
 export interface OpenTurn {
+  /** The session: with `newestBranch` that branch. */
+  readonly sessionId: string
   /** The run under way. */
   readonly run?: { readonly runId: string }
   /** The run that stands still: `approval`, until a person decides, or `client`, until the client hands in results. */
@@ -224,6 +278,11 @@ export interface NewTurn {
    * Without it nobody can be asked, unless a client of the session shows approvals.
    */
   readonly approvals?: 'events' | 'words' | false
+  /**
+   * Stops the turn once nobody has read it for so long, on any replica; the cause is `alone`. A turn that waits for a person or
+   * its client is not stopped. Without it nobody's leaving ends a turn. From 100 ms to a day.
+   */
+  readonly whenAlone?: { readonly stopAfterMs: number }
   /** The request of a route that stands in for `POST /messages/:sessionId`: the turn counts for the caller's address. */
   readonly koa?: KoaContext
   /** Stops the turn: also one that waits for its beginning or for a person, and one that another server carries. */

@@ -286,6 +286,7 @@ async function openSetups(
     fetch,
     environment: config.NODE_ENV,
     oracle: {
+      name: config.ORACLE_NAME,
       did: identity.oracleDid,
       aliases: identity.aliases,
       keysOf: (did) => identity.keysOf(did),

@@ -2,6 +2,7 @@ import type { RuntimeError } from '../errors.ts'
 import type { HttpLayer, RouteContext } from '../plugin.ts'
 import { type Conversations, demandTalk } from './agent/conversations.ts'
 import { CallsOutside } from './agent/outside/outside-tools.ts'
+import { SessionsForPlugins } from './agent/outside/plugin-sessions.ts'
 import type { Tools } from './agent/tools/tools.ts'
 import { Callers } from './auth/callers.ts'
 import type { Grantable } from './auth/grants/request.ts'
@@ -128,8 +129,10 @@ export function serve(
   closers.add(() => channel.close())
   // At the same time: readers are told and requests answered, while other replicas take runs and jobs over.
   closers.add(() => Promise.all([http.close(), conversations.runs.close(), jobs.runner.close()]))
+  const { runs } = conversations
+  const sessions = new SessionsForPlugins({ runs, store, rooms, records })
   setups.goOn({
-    sessionsOf: (plugin) => conversations.runs.sessionsOf(plugin),
+    sessionsOf: (plugin) => sessions.of(plugin),
     turnsOf: (plugin) => conversations.turnsOf(plugin),
     tools: callsOutside(blueprint, served),
     joinLate: (record) => joinLate(record, blueprint, served, { http, routes }),

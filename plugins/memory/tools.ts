@@ -269,6 +269,8 @@ const settingsTool: OfferedTool = {
   effect: 'write',
   approve: (args, { approvals }) =>
     approvals !== false && parsed(settingsInput, args).mode === 'on',
+  // Two words of ours.
+  foreign: false,
   run: settings,
 }
 const rememberTool: OfferedTool = {
@@ -278,6 +280,8 @@ const rememberTool: OfferedTool = {
   parameters: parameters.remember,
   effect: 'write',
   approve: mustAsk,
+  // Hands back the sentence, and what it replaces: the person's own words.
+  foreign: false,
   run: remember,
 }
 const recallTool: OfferedTool = {
@@ -296,6 +300,8 @@ const forgetTool: OfferedTool = {
   parameters: parameters.forget,
   effect: 'write',
   approve: (_, { approvals }) => approvals !== false,
+  // Hands back ids, or the person's own words.
+  foreign: false,
   run: forget,
 }
 // Whoever offers the same tools to every turn, and cannot change them, has them read once.

@@ -19,6 +19,8 @@ const words = (text: string) =>
 const list = z.string().transform(words)
 const flag = z.enum(['on', 'off']).transform((word) => word === 'on')
 
+const notNeeded = 'Not needed: one line at boot says so where it is set'
+
 /** The variables of messaging. Without the first two, and a password or a token, the plugin is left out. */
 export const environment = {
   MATRIX_BASE_URL: z
@@ -90,7 +92,17 @@ export const environment = {
   MESSAGING_MAX_FILE_BYTES: whole(1_024, 104_857_600)
     .default(10_485_760)
     .describe('How large a file in a room may be, in bytes'),
+  MATRIX_ACCOUNT_ROOM_ID: z.string().optional().describe(notNeeded),
+  MATRIX_VALUE_PIN: z.string().optional().meta({ secret: true }).describe(notNeeded),
+  MATRIX_STORE_PATH: z.string().optional().describe(notNeeded),
 }
+
+/** Names that deployments have set for other runtimes. */
+export const earlierNames = [
+  'MATRIX_ACCOUNT_ROOM_ID',
+  'MATRIX_VALUE_PIN',
+  'MATRIX_STORE_PATH',
+] as const
 
 /** The variables, parsed. */
 export interface MessagingEnv {
@@ -111,6 +123,9 @@ export interface MessagingEnv {
   readonly MESSAGING_TURNS_PER_MINUTE: number
   readonly MESSAGING_MAX_ROOMS: number
   readonly MESSAGING_MAX_FILE_BYTES: number
+  readonly MATRIX_ACCOUNT_ROOM_ID?: string | undefined
+  readonly MATRIX_VALUE_PIN?: string | undefined
+  readonly MATRIX_STORE_PATH?: string | undefined
 }
 
 /** The server of an account or an alias: `@oracle:example.org` is of `example.org`. */

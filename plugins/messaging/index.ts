@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { roomTools } from './answering/sending-files.ts'
-import { environment } from './environment.ts'
+import { earlierNames, environment } from './environment.ts'
 import { fileOf } from './files.ts'
 import { Messaging } from './messaging.ts'
 import { accountOfToken, openIdToken } from './people/openid.ts'
@@ -38,6 +38,8 @@ export default definePlugin({
           hint: 'Set MATRIX_ORACLE_ADMIN_PASSWORD or MATRIX_ORACLE_ADMIN_ACCESS_TOKEN, or turn the plugin off with FEATURES=messaging=off.',
         },
       )
+    const unneeded = earlierNames.filter((name) => env[name] !== undefined)
+    if (unneeded.length > 0) boot.log.info(`${unneeded.join(', ')}: set, and not needed any more`)
     const messaging = new Messaging(boot)
     messaging.onFailed = (failed) => pending(failed, () => messaging.sentence())
     pending(messaging.ready, () => messaging.sentence())
@@ -99,8 +101,8 @@ export default definePlugin({
   },
 
   userData: {
-    export: (did, { db }) => exportMessaging(did, db),
-    erase: (did, { db }) => eraseMessaging(did, db),
+    export: (did, { db, self }) => exportMessaging(did, db, self.people),
+    erase: (did, { db, self }) => eraseMessaging(did, db, self.people),
   },
 
   routes: {
@@ -133,6 +135,8 @@ export default definePlugin({
       run: (_, { self }) => self.status(),
     },
     'POST /messaging/links': {
+      // A link outlives keys and delegations, so neither of them makes one.
+      signed: 'self',
       summary: 'A code that links a messaging account to the caller, for ten minutes and once.',
       limit: { max: 10, perMs: 60_000 },
       output: z.object({ code: z.string(), expiresAt: z.string() }),
@@ -142,6 +146,7 @@ export default definePlugin({
       },
     },
     'POST /messaging/identity': {
+      signed: 'self',
       summary: 'Links the account of an OpenID token to the caller.',
       input: openIdToken,
       limit: { max: 30, perMs: 60_000 },
@@ -155,7 +160,14 @@ export default definePlugin({
     'GET /messaging/rooms': {
       summary: 'The rooms of the caller and the oracle.',
       output: z.object({
-        rooms: z.array(z.object({ roomId: z.string(), kind: z.enum(['direct', 'group']) })),
+        rooms: z.array(
+          z.object({
+            roomId: z.string(),
+            kind: z.enum(['direct', 'group']),
+            encrypted: z.boolean(),
+            name: z.string().optional(),
+          }),
+        ),
       }),
       async run(_, { self, user }) {
         return { rooms: await self.roomsOf(user.did) }
@@ -199,6 +211,7 @@ export default definePlugin({
       },
     },
     'DELETE /messaging/identity/:userId': {
+      signed: 'self',
       summary: 'Ends the link of an account of the caller.',
       input: z.object({ userId: z.string().min(3).max(255) }),
       output: z.object({ message: z.string() }),

@@ -23,6 +23,14 @@ export interface MessagingBoot {
   now(): Date
 }
 
+/** A room of a person, as the person is told of it. Names are known to the process that answers there alone. */
+export interface PersonRoom {
+  readonly roomId: string
+  readonly kind: 'direct' | 'group'
+  readonly encrypted: boolean
+  readonly name?: string
+}
+
 /** How the account stands in this process. */
 type State = 'waiting' | 'attending' | 'standing by' | 'failed'
 
@@ -48,6 +56,8 @@ export class Messaging {
   #cause: string | undefined
   #since = Date.now()
   #lastSync: number | undefined
+  /** Since when this process has not come to answer, by a fault that is none of the server's. */
+  #troubledAt: number | undefined
   #desk: Desk | undefined
   /** Told when the account is refused after it had been taken. */
   onFailed: (failed: Promise<never>) => void = () => undefined
@@ -86,7 +96,11 @@ export class Messaging {
   }
 
   /** Throws when messaging is not well. */
-  check(): void {
+  async check(): Promise<void> {
+    if (this.#troubledAt !== undefined && Date.now() - this.#troubledAt > mostSilenceMs) {
+      const holder = await this.#lease?.heldBy()
+      if (holder === undefined || this.#lease?.isHeld()) throw new Error(trouble)
+    }
     if (this.#state !== 'attending' || this.#cause === undefined) return
     if (Date.now() - (this.#lastSync ?? 0) > mostSilenceMs) throw new Error(this.sentence())
   }
@@ -118,17 +132,24 @@ export class Messaging {
   }
 
   /** The rooms in which the oracle talks to the accounts of a person. */
-  async roomsOf(did: string): Promise<{ roomId: string; kind: 'direct' | 'group' }[]> {
+  async roomsOf(did: string): Promise<PersonRoom[]> {
     const accounts = await this.people.speaking(did)
     const rows = await this.db
       .selectFrom('messaging_rooms')
-      .select(['room_id', 'kind'])
+      .select(['room_id', 'kind', 'encrypted'])
       .where((of) =>
         of.or([of('did', '=', did), ...accounts.map((account) => of('account', '=', account))]),
       )
       .limit(mostRooms)
       .execute()
-    return rows.map(({ room_id: roomId, kind }) => ({ roomId, kind }))
+    return Promise.all(
+      rows.map(async ({ room_id: roomId, kind, encrypted }) => {
+        const view = await this.#desk?.rooms.remembered(roomId)?.catch(() => undefined)
+        const isEncrypted = view?.isEncrypted ?? Number(encrypted) === 1
+        const name = view?.name
+        return { roomId, kind, encrypted: isEncrypted, ...(name !== undefined && { name }) }
+      }),
+    )
   }
 
   /** Whether the routes that make rooms for people are there. */
@@ -194,13 +215,21 @@ export class Messaging {
         await lease.hold(trx)
         return work(withMessagingTables(trx))
       })
+    // What could not be written is missing under all that follows: then everything is built again from what was kept.
+    const broken = new AbortController()
+    const own: HeldLease = {
+      ...lease,
+      signal: AbortSignal.any([lease.signal, broken.signal]),
+      isHeld: () => !broken.signal.aborted && lease.isHeld(),
+    }
     let line: Line | undefined
     let desk: Desk | undefined
     let recovery: Recovery
     try {
       const onCause = (cause: string | undefined) => (this.#cause = cause)
-      line = await Line.open({ env, db, fetch, log, seal, lease, held, onCause })
-      desk = new Desk(this.#deskOptions(line, lease, held))
+      const onBroken = (thrown: unknown) => broken.abort(thrown)
+      line = await Line.open({ env, db, fetch, log, seal, lease: own, held, onCause, onBroken })
+      desk = new Desk(this.#deskOptions(line, own, held))
       await line.device.settle()
       recovery = new Recovery({ device: line.device, api: line.api, env, db, seal, log })
       await recovery.begin()
@@ -209,17 +238,22 @@ export class Messaging {
       await this.#turn(line, desk, true)
       this.#desk = desk
       this.#become('attending')
+      this.#troubledAt = undefined
       this.#isReady = true
       this.#ready.resolve()
-      while (!lease.signal.aborted) {
+      for (;;) {
+        own.signal.throwIfAborted()
         await this.#turn(line, desk, false)
         await recovery.backUp().catch((err: unknown) => {
-          if (!lease.signal.aborted) log.warn({ err: String(err) }, 'Keys were not backed up')
+          if (!own.signal.aborted) log.warn({ err: String(err) }, 'Keys were not backed up')
         })
       }
     } catch (thrown) {
       if (lease.signal.aborted) return
-      if (!isForGood(thrown, env.MATRIX_ORACLE_ADMIN_PASSWORD !== undefined)) throw thrown
+      if (!isForGood(thrown, env.MATRIX_ORACLE_ADMIN_PASSWORD !== undefined)) {
+        this.#troubledAt ??= Date.now()
+        throw thrown
+      }
       this.#fail(thrown)
     } finally {
       this.#desk = undefined
@@ -267,6 +301,9 @@ export class Messaging {
     }
   }
 }
+
+const trouble =
+  'no process answers in the rooms: what messaging has to keep could not be kept. The log says why, at "The work of a lease failed".'
 
 /** Whether nothing is left to try. A password stands in for a token that is rejected later. */
 const isForGood = (thrown: unknown, hasPassword: boolean): thrown is Error =>

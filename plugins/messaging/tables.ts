@@ -50,6 +50,8 @@ export interface RoomsTable {
   /** Rises with `!new`: the sessions of before are over. */
   generation: number
   joined_at: number
+  /** 1 where it is; null where nobody has looked yet. */
+  encrypted?: number | null
 }
 
 /** An account that a person has linked to a DID. */
@@ -179,5 +181,8 @@ export const migrations = {
   },
   '003-messaging-sent': async (db: Database) => {
     for (const statement of sentStatements) await sql.raw(statement).execute(db)
+  },
+  '004-messaging-encrypted': async (db: Database) => {
+    await sql.raw('alter table messaging_rooms add column encrypted integer').execute(db)
   },
 }

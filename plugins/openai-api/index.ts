@@ -34,7 +34,15 @@ export default definePlugin({
 
   setup({ prices }) {
     const models = [agentModel, plainModel, ...prices.map(({ id }) => `${agentModel}/${id}`)]
-    return { models: [...new Set(models)] }
+    return {
+      models: [...new Set(models)],
+      /** What to paste into a client. */
+      connect: (url: string) => ({
+        name: 'openai-api',
+        title: 'The OpenAI API: Open WebUI, LibreChat, LangChain, SDKs',
+        lines: `base address ${url}/openai/v1\nmodel        ${agentModel}\nAPI key      a personal key`,
+      }),
+    }
   },
 
   headers: { allow: sent, expose: ['X-Session-Id'] },

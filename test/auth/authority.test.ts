@@ -3,12 +3,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
 import { scriptedModel, testApp, type TestApp, type TestUser } from '#core/testing'
-import { bundled } from '../../plugins/index.ts'
+import { dice } from '../support/dice.ts'
 import { onEachDatabase, onPostgres } from '../support/each-database.ts'
+import { everyPlugin, everyPluginEnv } from '../support/every-plugin.ts'
+import { Hostile, type Shape } from '../support/hostile.ts'
 
-// Every route of every bundled plugin, as the app itself tells them: none is listed here by hand.
+// Every route of every plugin, as the app itself tells them: none is listed here by hand.
 
 const env = {
+  ...everyPluginEnv,
   ORACLE_MNEMONIC: 'a mnemonic that only the walk over all routes knows',
   API_KEY: 'a-key-for-this-test',
   OPERATOR_TOKEN: 'a-token-for-this-test',
@@ -25,16 +28,30 @@ interface Known {
   readonly path: string
   readonly kind: 'public' | 'own' | 'bearer' | 'operator'
   readonly ability: string
+  /** Whether a personal key opens it. */
+  readonly takesKeys: boolean
+  /** The path with its parameters. */
+  readonly template: string
+  readonly body: Shape | undefined
 }
 
 type Security = readonly Readonly<Record<string, readonly string[]>>[]
 
 async function routesOf(app: TestApp): Promise<Known[]> {
   const { paths } = (await app.get('/openapi.json')).body as {
-    paths: Record<string, Record<string, { security: Security }>>
+    paths: Record<
+      string,
+      Record<
+        string,
+        {
+          security: Security
+          requestBody?: { content: Record<string, { schema?: Shape }> }
+        }
+      >
+    >
   }
   return Object.entries(paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, { security }]): Known => {
+    Object.entries(item).map(([method, { security, requestBody }]): Known => {
       const schemes = security.flatMap((each) => Object.keys(each))
       const kind = schemes.includes('operator')
         ? 'operator'
@@ -46,7 +63,10 @@ async function routesOf(app: TestApp): Promise<Known[]> {
       return {
         method: method.toUpperCase(),
         path: path.replaceAll(/\{\w+\}/g, 'x'),
+        template: path,
         kind,
+        takesKeys: schemes.includes('key'),
+        body: requestBody?.content['application/json']?.schema,
         ability: security.flatMap((each) => each.ucan ?? [])[0] ?? '',
       }
     }),
@@ -63,9 +83,18 @@ async function call(app: TestApp, { method, path }: Known, headers: Record<strin
   return { status: response.status, code }
 }
 
+/** Eight at once: the walks are long. */
+async function overAll<T>(all: readonly T[], look: (one: T) => Promise<unknown>): Promise<void> {
+  const left = [...all]
+  const walk = async () => {
+    for (let one = left.shift(); one !== undefined; one = left.shift()) await look(one)
+  }
+  await Promise.all(Array.from({ length: 8 }, walk))
+}
+
 const start = (databaseUrl?: string, more: Record<string, string> = {}) =>
   testApp({
-    plugins: bundled,
+    plugins: everyPlugin,
     env: { ...env, ...(databaseUrl && { DATABASE_URL: databaseUrl }), ...more },
   })
 
@@ -84,6 +113,9 @@ await onEachDatabase('a walk over every route', (where) => {
     expect(of('bearer').length).toBeGreaterThan(25)
     expect(of('operator').length).toBeGreaterThan(3)
     expect(of('own').length).toBeGreaterThan(10)
+    const paths = new Set(routes.map(({ path }) => path))
+    for (const one of ['/v1/entities', '/memory', '/calls', '/mcp', '/messaging/links', '/usage'])
+      expect(paths).toContain(one)
     for (const { method, path, ability } of of('bearer'))
       expect(ability).toMatch(
         method === 'GET' || asksInItsBody.includes(path) ? /\/read$/ : /\/(write|admin)$/,
@@ -105,20 +137,99 @@ await onEachDatabase('a walk over every route', (where) => {
       await headersOf(user),
       { ...(await headersOf(user)), 'x-ucan-delegation': text },
     ]) {
-      for (const route of of('bearer'))
+      await overAll(of('bearer'), async (route) =>
         expect({ ...route, ...(await call(app, route, headers)) }).toMatchObject({
           status: 403,
           code: 'NOT_GRANTED',
-        })
-      for (const route of of('operator'))
-        expect((await call(app, route, { ...headers, ...fromAfar })).status).toBe(403)
-      for (const route of of('own'))
-        expect([route, (await call(app, route, headers)).status]).not.toEqual([
-          route,
-          expect.toBeOneOf([401, 403]),
-        ])
+        }),
+      )
+      await overAll(of('operator'), async (route) =>
+        expect((await call(app, route, { ...headers, ...fromAfar })).status, route.path).toBe(403),
+      )
+      await overAll(of('own'), async (route) =>
+        expect([401, 403], `${route.method} ${route.path}`).not.toContain(
+          (await call(app, route, headers)).status,
+        ),
+      )
     }
     expect((await user.get('/sessions')).status).toBe(200)
+  })
+
+  it('opens to a personal key what the description says, and no service, no operator’s route', async () => {
+    const user = await app.user()
+    const { key } = (await user.post('/keys', { name: 'a walk' })).body
+    const headers = { authorization: `Bearer ${key}` }
+    await overAll([...of('bearer'), ...of('operator'), ...of('own')], async (route) => {
+      const told = await call(app, route, { ...headers, ...fromAfar })
+      if (route.kind === 'own' && route.takesKeys)
+        expect([401, 403], `${route.method} ${route.path}`).not.toContain(told.status)
+      else expect({ ...route, ...told }).toMatchObject({ status: 403, code: 'KEY_TOO_WEAK' })
+    })
+    expect(of('own').filter(({ takesKeys }) => !takesKeys).length).toBeGreaterThan(10)
+  })
+
+  it('answers a stranger of another’s things as of things that are not there', async () => {
+    const [owner, stranger] = [await app.user(), await app.user()]
+    const { sessionId, runId } = await owner.say('Hello')
+    await owner.patch(`/sessions/${sessionId}`, { title: 'Mine' })
+    const headers = await headersOf(owner)
+    const file = await fetch(`${app.url}/files`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'text/plain', 'x-filename': 'mine.txt' },
+      body: 'mine',
+    })
+    await owner.put('/memory/settings', { mode: 'on' })
+    const ids: string[] = [
+      sessionId,
+      runId,
+      ((await file.json()) as { fileId: string }).fileId,
+      (await owner.post('/keys', { name: 'mine' })).body.id,
+      (await owner.post('/memory', { text: 'I like blue doors.' })).body.id,
+    ]
+    expect(ids).not.toContain(undefined)
+    const mine = async () =>
+      Promise.all(
+        [
+          '/sessions',
+          `/messages/${sessionId}`,
+          `/runs/${runId}`,
+          '/keys',
+          '/memory',
+          '/notices',
+        ].map(async (path) => (await owner.get(path)).body),
+      )
+    const before = await mine()
+    const hostile = new Hostile(dice(7))
+    const withIds = of('own').filter(({ template }) => template.includes('{'))
+    expect(withIds.length).toBeGreaterThan(20)
+    await overAll(withIds, async ({ method, template, body }) => {
+      const sent = body && JSON.stringify(hostile.sound(body))
+      const asked = async (id: string) => {
+        const response = await fetch(app.url + template.replaceAll(/\{\w+\}/g, id), {
+          method,
+          headers: {
+            ...(await headersOf(stranger)),
+            ...(sent && { 'content-type': 'application/json' }),
+          },
+          ...(sent && { body: sent }),
+        })
+        const isJson = /json/.test(response.headers.get('content-type') ?? '')
+        const answer = isJson ? ((await response.json()) as Record<string, unknown>) : {}
+        if (!response.bodyUsed) await response.body?.cancel()
+        return { status: response.status, code: answer.code, text: JSON.stringify(answer) }
+      }
+      for (const id of ids) {
+        // Of the same form, and nobody's.
+        const absent = await asked(id.replaceAll(/[0-9a-f]/g, '0'))
+        const { text, status, code } = await asked(id)
+        expect([method, template, id, status, code]).toEqual([
+          ...[method, template, id],
+          ...[absent.status, absent.code],
+        ])
+        expect(text).not.toContain('blue doors')
+      }
+    })
+    expect(await mine()).toEqual(before)
   })
 
   it('opens what a grant says, verb by verb, until it is taken back', async () => {
@@ -126,15 +237,17 @@ await onEachDatabase('a walk over every route', (where) => {
     const shown = async () => {
       const headers = await headersOf(user)
       const opened: string[] = []
-      for (const route of of('bearer'))
+      await overAll(of('bearer'), async (route) => {
         if ((await call(app, route, headers)).code !== 'NOT_GRANTED')
           opened.push(`${route.method} ${route.path}`)
-      return opened
+      })
+      return opened.toSorted()
     }
     const named = (wanted: (route: Known) => boolean) =>
       of('bearer')
         .filter(wanted)
         .map(({ method, path }) => `${method} ${path}`)
+        .toSorted()
     const plugins = [...new Set(of('bearer').map(({ ability }) => ability.split('/')[0]!))]
     expect(plugins.length).toBeGreaterThan(1)
     for (const plugin of plugins) {

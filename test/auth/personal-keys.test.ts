@@ -22,6 +22,7 @@ const desk = definePlugin({
   routes: {
     'GET /desk/mine': { run: (_, { user }) => ({ did: user.did }) },
     'POST /desk/pay': { signed: true, run: () => ({ paid: true }) },
+    'POST /desk/in-person': { signed: 'self', run: () => ({ done: true }) },
     'POST /desk/tools': { can: { can: 'tools/call' }, run: () => ({ called: true }) },
     'GET /desk/service': { auth: 'bearer', run: (_, { caller }) => ({ caller }) },
     'POST /desk/holds': {
@@ -107,6 +108,30 @@ await onEachDatabase('personal keys', (where) => {
     for (const answer of await Promise.all(refused))
       expect(answer).toMatchObject({ status: 403, body: { code: 'KEY_TOO_WEAK' } })
     expect((await user.post('/desk/pay', {})).status).toBe(200)
+  })
+
+  it('open nothing that wants the person, and neither does a delegation', async () => {
+    const [user, agent] = [await app.user(), await app.user()]
+    const { key } = await make(user)
+    const delegated = await user.wallet.delegate({
+      audience: agent.did,
+      capabilities: [{ can: 'oracle/call', with: user.did }],
+    })
+    const { text } = await agent.wallet.invoke({
+      audience: app.oracleDid,
+      capability: { can: 'oracle/call', with: user.did },
+      proofs: [delegated],
+    })
+    const lent = { authorization: `Bearer ${text}`, 'x-auth-type': 'ucan' }
+    const alone = (await user.wallet.delegate({ audience: app.oracleDid })).text
+    const refused = { status: 403, body: { code: 'FORBIDDEN' } }
+    const inPerson = (headers: Record<string, string>) => app.post('/desk/in-person', {}, headers)
+    expect(await inPerson(lent)).toMatchObject(refused)
+    expect(await inPerson({ 'x-ucan-delegation': alone })).toMatchObject(refused)
+    expect(await inPerson(bearer(key))).toMatchObject({ body: { code: 'KEY_TOO_WEAK' } })
+    for (const headers of [lent, { 'x-ucan-delegation': alone }])
+      expect((await app.post('/desk/pay', {}, headers)).status).toBe(200)
+    expect((await user.post('/desk/in-person', {})).body).toEqual({ done: true })
   })
 
   it('open what they can and no more, and the refusal names the ability', async () => {

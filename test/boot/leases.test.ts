@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { expect, it, onTestFinished } from 'vitest'
 import { definePlugin, type Database, type HeldLease, type Lease } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
@@ -10,7 +11,7 @@ function keeper(name = 'device') {
   const ended: number[] = []
   let lease: Lease | undefined
   let db: Database | undefined
-  const work = { fails: 0 }
+  const work = { fails: 0, steals: 0 }
   const plugin = definePlugin({
     name: 'keeper',
     summary: 'Holds a device.',
@@ -20,6 +21,11 @@ function keeper(name = 'device') {
       lease = boot.lease(name, async (held) => {
         began.push(held)
         if (work.fails-- > 0) throw new Error('The device is dirty.')
+        if (work.steals-- > 0) {
+          // Another process has taken it, and a transaction is the first to hear of it.
+          await sql`update kernel_leases set owner = 'another', lease_until = 0`.execute(boot.db)
+          await boot.db.transaction().execute((trx) => held.hold(trx))
+        }
         await new Promise((resolve) => held.signal.addEventListener('abort', resolve))
         ended.push(held.epoch)
       })
@@ -91,6 +97,18 @@ await onEachDatabase('a lease', (where) => {
     await app.again()
     await began(own, 3)
     expect(own.began[2]!.epoch).toBeGreaterThan(second!.epoch)
+    expect(await own.held()).toBe(true)
+  })
+
+  it('that a transaction finds lost ends the work, which is no failure, and is asked for again', async () => {
+    const own = keeper()
+    own.work.steals = 1
+    const app = await open(where, own)
+    await began(own, 2)
+    const [first, second] = own.began
+    expect(second!.epoch).toBeGreaterThan(first!.epoch)
+    expect(first!.signal.aborted).toBe(true)
+    expect(app.log.join('\n')).not.toContain('The work of a lease failed')
     expect(await own.held()).toBe(true)
   })
 })

@@ -229,8 +229,8 @@ it('a handler has everything that setup had, but for what only setup may do', as
   })
   await using app = await testApp({ plugins: [looking] })
   expect((await app.get('/missing')).body).toEqual(
-    ['environment', 'health', 'holdsCredential', 'lease', 'metrics', 'onClose', 'onReady']
-      .concat(['oracle', 'pending', 'prices', 'toolNames', 'tools'])
+    ['capabilities', 'environment', 'health', 'holdsCredential', 'lease', 'metrics', 'onClose']
+      .concat(['onReady', 'oracle', 'pending', 'prices', 'toolNames', 'tools'])
       .sort(),
   )
 })

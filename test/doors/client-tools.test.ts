@@ -63,6 +63,7 @@ await onEachDatabase('client tools that are parked', ({ databaseUrl }) => {
     ])
     expect(events.at(-1)).toMatchObject({ event: 'done', data: { status: 'waiting' } })
     expect(await at.turns.open({ user, session: sessionId })).toEqual({
+      sessionId,
       waiting: { runId, kind: 'client', calls },
     })
     expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(

@@ -140,7 +140,7 @@ function namedPlugins(path: string, source: string, plugins: ReadonlySet<string>
   return [...plugins]
     .filter((name) => {
       const isOwnWord = kernelWords[name]?.[path] !== undefined
-      const isNamed = pattern(`plugins/${name}\\b|\\b${name} plugin\\b`).test(source)
+      const isNamed = matches(`plugins/${name}\\b|\\b${name} plugin\\b`, source)
       return isNamed || (!isOwnWord && quotes(source, name))
     })
     .map((name) => `${path} names the plugin ${name}: the kernel knows kinds, never names`)
@@ -148,7 +148,7 @@ function namedPlugins(path: string, source: string, plugins: ReadonlySet<string>
 
 /** Syntax that the oldest Node of `engines` cannot read: types are stripped from our sources, and nothing else is changed. */
 const tooNew = (path: string, source: string): string[] =>
-  /^\s*(?:await )?using [\w$]+ = /m.test(source)
+  matches('^\\s*(?:await )?using [\\w$]+ = ', source)
     ? [`${path} has a \`using\` declaration, which Node 22 cannot read: end it in \`finally\``]
     : []
 
@@ -158,7 +158,10 @@ const providers =
 
 /** The providers of models that a file of the kernel names: in quotes, before a slash, as a variable, or in its own path. */
 function namedProviders(path: string, source: string): string[] {
-  const quoted = new RegExp(`['"\`](${providers})['"\`/]`, 'i').exec(source)?.[1]
+  const quotedOne = `['"\`](${providers})['"\`/]`
+  const quoted = matches(quotedOne, source)
+    ? new RegExp(quotedOne, 'i').exec(source)?.[1]
+    : undefined
   const variable = /\b[A-Z_]*(OPENAI|ANTHROPIC|GOOGLE|GEMINI|OLLAMA)_[A-Z_]+/.exec(source)?.[0]
   const inPath = new RegExp(`(^|[/.-])(${providers})([/.-]|$)`, 'i').exec(path)?.[2]
   const named = quoted ?? variable ?? inPath
@@ -166,15 +169,17 @@ function namedProviders(path: string, source: string): string[] {
 }
 
 /** Whether a source holds the word as a whole string. */
-const quotes = (source: string, word: string): boolean => pattern(`(['"\`])${word}\\1`).test(source)
+const quotes = (source: string, word: string): boolean => matches(`(['"\`])${word}\\1`, source)
 
-const patterns = new Map<string, RegExp>()
+const answers = new Map<string, Map<string, boolean>>()
 
-/** A pattern without regard to case, compiled once. */
-function pattern(text: string): RegExp {
-  const found = patterns.get(text) ?? new RegExp(text, 'i')
-  patterns.set(text, found)
-  return found
+/** Whether a pattern is in a source, without regard to case. Each answer is kept, because the tests ask again and again. */
+function matches(pattern: string, source: string): boolean {
+  const known = answers.get(pattern) ?? new Map<string, boolean>()
+  answers.set(pattern, known)
+  const answer = known.get(source) ?? new RegExp(pattern, 'im').test(source)
+  known.set(source, answer)
+  return answer
 }
 
 /** The imports of each source: the tests plant one line among thousands of files, a hundred times. */

@@ -59,6 +59,14 @@ export class Hostile {
     return all[this.upTo(all.length)] as T
   }
 
+  /** All of them, in another order. */
+  shuffled<T>(all: readonly T[]): T[] {
+    return all
+      .map((one) => ({ one, at: this.#next() }))
+      .toSorted((a, b) => a.at - b.at)
+      .map(({ one }) => one)
+  }
+
   maybe(chance: number): boolean {
     return this.#next() < chance
   }
@@ -253,6 +261,25 @@ export class Hostile {
     return { method, path: to, headers, body: this.json(made()) }
   }
 
+  /** What a client says of itself when a socket opens, beside its tokens: sound, missing or hostile. */
+  handshake(): Record<string, unknown> {
+    const said: Record<string, unknown> = {}
+    for (const [name, sound] of Object.entries({
+      approvals: true,
+      user: true,
+      after: 0,
+      cursor: '1',
+    }))
+      if (this.maybe(0.4)) said[name] = this.maybe(0.7) ? sound : this.short()
+    return said
+  }
+
+  /** Something hostile that fits into a frame. */
+  short(): unknown {
+    const value = this.evil()
+    return JSON.stringify(value).length > 40_000 ? null : value
+  }
+
   /** A frame of a socket. */
   frame(framing: 'plain' | 'socket.io'): string {
     const answer = {
@@ -261,7 +288,15 @@ export class Hostile {
       result: this.evil(),
       error: this.evil(),
     }
-    const type = this.pick(['tool_result', 'auth', 'ping', 'action_result', '__proto__', ''])
+    const type = this.pick([
+      'tool_result',
+      'action_call_result',
+      'auth',
+      'ping',
+      'action_result',
+      '__proto__',
+      '',
+    ])
     const said = this.maybe(0.5) ? answer : this.twisted(answer)
     if (framing === 'plain') {
       const fields = typeof said === 'object' && said !== null ? said : {}

@@ -88,6 +88,7 @@ export async function jobApp(options: JobAppOptions): Promise<JobApp> {
         resume: noTurns,
         events: noTurns,
         open: noTurns,
+        list: noTurns,
         abort: noTurns,
         redact: noTurns,
         follow: noTurns,
@@ -126,6 +127,8 @@ const noTurns = () => {
 const noSessions = {
   say: () => Promise.reject(new Error('A test of jobs has no sessions.')),
   ensure: () => Promise.reject(new Error('A test of jobs has no sessions.')),
+  messages: () => Promise.reject(new Error('A test of jobs has no sessions.')),
+  shared: () => Promise.reject(new Error('A test of jobs has no sessions.')),
 }
 
 /** A clock of the database that stands where a test puts it. */

@@ -11,6 +11,8 @@ import { messagingEnv, oracleId, oraclePassword, waitFor } from './open-oracle.t
 import { root } from './process.ts'
 
 const run = promisify(execFile)
+/** Shorter words stand in a log by chance. */
+const leastSecret = 12
 /** How long a start may take on a loaded machine. */
 const startMs = 60_000
 
@@ -189,6 +191,11 @@ export class MessagingScene {
 
   async close(): Promise<void> {
     for (const one of this.#processes) await one.kill()
+    const printed = this.#processes.map((one) => one.printed).join('\n')
+    const sentences = this.#people.flatMap((person) => person.sentences)
+    for (const secret of [oraclePassword, ...this.server.accounts.tokensOf(oracleId), ...sentences])
+      if (secret.length >= leastSecret && printed.includes(secret))
+        throw new Error(`The log has "${secret.slice(0, 100)}".`)
     for (const person of this.#people) await person.close()
     await this.server.stop()
     await rm(this.folder, { recursive: true, force: true })

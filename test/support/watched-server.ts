@@ -1,5 +1,6 @@
 import { createApp, type Model } from '#core'
 import { bundled } from '../../plugins/index.ts'
+import { everyPlugin } from './every-plugin.ts'
 
 /**
  * A whole server in a process of its own, that tells its parent how long its event loop was kept and how much memory
@@ -38,7 +39,8 @@ function cpuMs(): number {
 }
 
 const app = await createApp({
-  plugins: bundled,
+  // PLUGINS=every: those, too, that an app has to name.
+  plugins: process.env.PLUGINS === 'every' ? everyPlugin : bundled,
   ...(process.env.MODEL !== 'demo' && { model: calling }),
   log: (line) => void (/^\S+ (error|fatal) /.test(line) && process.stderr.write(line)),
 })

@@ -18,6 +18,15 @@ export type TurnPart =
       readonly toolName: string
       readonly output?: string
       readonly error?: string
+      /** A person was asked about the call, and said no. */
+      readonly isDenied?: true
+    }
+  | {
+      readonly type: 'progress'
+      readonly toolCallId?: string
+      readonly done: number
+      readonly total?: number
+      readonly note?: string
     }
   | {
       readonly type: 'component'

@@ -43,7 +43,7 @@ export interface AuthOptions {
   /** What the operator has granted; without it no caller has a grant. */
   readonly rights?: Rights
   /** The delegation that the user has posted, as it came. */
-  stored?(user: string): Promise<string | undefined>
+  stored?(user: string): string | undefined | Promise<string | undefined>
   /** Remembers bound tokens that were used; in memory unless replicas share one database. */
   readonly replays?: Replays
   readonly now?: () => number
@@ -113,7 +113,7 @@ export class Auth {
   }
 
   /** A user without a request, with the stored delegation in force: for work that outlives its request. */
-  restore(did: string): Promise<AuthenticatedUser> {
+  async restore(did: string): Promise<AuthenticatedUser> {
     const caller: Caller = {
       did: did as Did, // the user was authenticated when the run began
       via: 'invocation',
@@ -126,7 +126,7 @@ export class Auth {
   }
 
   /** The user whom a personal key proves, with the stored delegation in force. */
-  byKey(key: KeyHolder, cids: readonly string[]): Promise<AuthenticatedUser> {
+  async byKey(key: KeyHolder, cids: readonly string[]): Promise<AuthenticatedUser> {
     if (!this.#options.signer) throw signingKeyNotLoaded()
     const { did, expiresAt } = key
     const caller: Caller = {
@@ -139,11 +139,20 @@ export class Auth {
   }
 
   /** The same user with the stored delegation in force, where no header brought one. Never rejects. */
-  async withDelegation(user: AuthenticatedUser): Promise<AuthenticatedUser> {
-    const { log } = this.#options
+  withDelegation(user: AuthenticatedUser): AuthenticatedUser | Promise<AuthenticatedUser> {
     if (user.delegation || !this.#options.stored) return user
+    const raw = this.#options.stored(user.did)
+    // Most users have posted none, and it is known of most: their requests wait for nothing.
+    return raw === undefined ? user : this.#withStored(user, raw)
+  }
+
+  async #withStored(
+    user: AuthenticatedUser,
+    stored: string | Promise<string | undefined>,
+  ): Promise<AuthenticatedUser> {
+    const { log } = this.#options
     try {
-      const raw = await this.#options.stored(user.did)
+      const raw = await stored
       return raw === undefined ? user : (await this.#userWith(user, raw, 'stored')).user
     } catch (error) {
       if (isLookUpUnavailable(error))

@@ -18,10 +18,13 @@ export class StoredDelegations {
     this.#oracleDid = oracleDid
   }
 
-  /** The delegation that a user has posted, as it came; undefined when there is none. */
-  async of(user: string): Promise<string | undefined> {
+  /** The delegation that a user has posted, as it came; undefined when there is none. What is known is answered at once. */
+  of(user: string): string | undefined | Promise<string | undefined> {
     const entry = this.#known.get(user)
-    if (entry && Date.now() < entry.until) return entry.raw
+    return entry && Date.now() < entry.until ? entry.raw : this.#read(user)
+  }
+
+  async #read(user: string): Promise<string | undefined> {
     const raw = (await this.#delegations.current(user, this.#oracleDid))?.raw
     this.#known.set(user, { raw, until: Date.now() + livesMs })
     return raw

@@ -13,6 +13,7 @@ import type {
   ModelCall,
   ModelSection,
   OfferedModels,
+  CapabilityFacts,
   PluginSessions,
   Rooms,
   Turns,
@@ -147,3 +148,14 @@ export function stateLine(record: PluginRecord): string {
 /** Whether an error only says that a plugin is pending or failed. The log has said so, with the cause. */
 export const isGateCode = (code: string): boolean =>
   code === 'PLUGIN_PENDING' || code === 'PLUGIN_FAILED'
+
+/** What the plugins of an app say of themselves, but for those that stay silent. */
+export const capabilitiesOf = (records: readonly PluginRecord[]): CapabilityFacts[] =>
+  records
+    .filter(({ visibility, isAdded }) => visibility !== 'silent' && !isAdded)
+    .map((record) => {
+      const { name, definition } = record
+      const { summary, whenToUse = [], examples = [], tags = [], category } = definition
+      const told = { name, summary, whenToUse, examples, tags, ...(category && { category }) }
+      return { ...told, isOn: isActive(record) }
+    })

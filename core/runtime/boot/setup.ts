@@ -28,6 +28,7 @@ import { settleLimits } from '../http/routes/settle-limits.ts'
 import type { Now } from '../base/clock.ts'
 import { fieldsIn } from '../base/fields.ts'
 import {
+  capabilitiesOf,
   enter,
   isActive,
   settledState,
@@ -177,6 +178,7 @@ export class Setups {
       pending: (promise, what, { gates = true } = {}) =>
         void this.#follow(record, promise, { what, gates }),
       lease: (lease, work) => this.#options.leases.take(name, lease, work),
+      capabilities: () => capabilitiesOf(records),
       toolNames: () => records.filter(isActive).flatMap(({ tools }) => Object.keys(tools)),
       onReady: (call) => this.#ready.add(record, call),
       onClose: (close) => void this.#closers.push({ plugin: name, close }),
@@ -244,6 +246,8 @@ export class Setups {
     return {
       say: async (words) => sessions().say(words),
       ensure: async (wanted) => sessions().ensure(wanted),
+      messages: async (read) => sessions().messages(read),
+      shared: async (session) => sessions().shared(session),
     }
   }
 
@@ -270,6 +274,7 @@ export class Setups {
       resume: (answer) => turns().resume(answer),
       events: (run) => turns().events(run),
       open: async (session) => turns().open(session),
+      list: async (wanted) => turns().list(wanted),
       abort: async (turn) => turns().abort(turn),
       redact: async (turn) => turns().redact(turn),
       follow: (session) => turns().follow(session),

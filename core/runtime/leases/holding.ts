@@ -14,7 +14,10 @@ export interface HoldingOptions {
   tellFree(): Promise<void>
 }
 
-/** How long work that threw waits before it is begun again: doubled each time, up to the longest. */
+/**
+ * How long work that threw waits before it is begun again: doubled each time, up to the longest. Work that went on for longer than
+ * that waits the first time again.
+ */
 const pauses = { firstMs: 1_000, longestMs: 60_000 }
 /** How long a close waits for the work to come to its end. */
 const graceMs = 5_000
@@ -88,7 +91,8 @@ export class Holding implements Lease {
       }
       const ended = await this.#hold(epoch, askedAt)
       if (ended === 'done') return
-      pauseMs = ended === 'failed' ? Math.min(pauseMs * 2 || pauses.firstMs, pauses.longestMs) : 0
+      if (ended !== 'failed' || performance.now() - askedAt > pauses.longestMs) pauseMs = 0
+      if (ended === 'failed') pauseMs = Math.min(pauseMs * 2 || pauses.firstMs, pauses.longestMs)
       if (pauseMs > 0) await this.#pause(pauseMs)
     }
   }
@@ -101,13 +105,13 @@ export class Holding implements Lease {
     this.#heldUntil = askedAt + leaseMs
     const { signal } = this.#lost
     const beating = this.#beat(epoch)
-    let outcome: 'done' | 'failed' = 'done'
+    let outcome: 'done' | 'failed' | 'lost' = 'done'
     try {
       if (!signal.aborted) await work(this.#heldLease(epoch, signal))
     } catch (err) {
-      outcome = 'failed'
-      // Work that ends because its signal fired is no fault.
-      if (!signal.aborted)
+      // Work that ends because its signal fired is no fault, and neither is work that a transaction told of the loss first.
+      outcome = err instanceof RuntimeError && err.code === 'LEASE_LOST' ? 'lost' : 'failed'
+      if (!signal.aborted && outcome === 'failed')
         log.error({ err, plugin: row.plugin, lease: row.name }, 'The work of a lease failed')
     }
     const wasLost = signal.aborted

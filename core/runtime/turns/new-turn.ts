@@ -5,8 +5,11 @@ import type {
   CutReply,
   FollowedSession,
   NewTurn,
+  OpenSession,
+  ReadMessages,
   ReadRun,
   TurnAnswer,
+  WantedTurns,
   WhichTurn,
 } from '../../plugin.ts'
 import { isDid } from '../base/did-form.ts'
@@ -114,6 +117,7 @@ const fields = z.strictObject({
   ephemeral: z.boolean().optional(),
   tools: z.unknown().transform(json(isList, toolBytes)).pipe(clientTools.optional()).optional(),
   clientTools: z.enum(['wait', 'park']).optional(),
+  whenAlone: z.strictObject({ stopAfterMs: z.int().min(100).max(86_400_000) }).optional(),
   timezone: z.string().max(100).refine(isTimeZone, 'expected an IANA time zone').optional(),
   koa: z
     .custom<NewTurn['koa']>((koa) => typeof Object(koa).ip === 'string', 'expected ctx.koa')
@@ -163,6 +167,7 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
       ...(said.approvals !== undefined && { approvals: approvalsAs[String(said.approvals)] }),
       ...(said.history && { history: said.history }),
       ...(said.ephemeral && { ephemeral: true as const }),
+      ...(said.whenAlone && { whenAlone: said.whenAlone }),
       ...(said.timezone && { timezone: said.timezone }),
       ...(said.tools?.length && { tools: said.tools }),
       ...(said.clientTools === 'park' && { clientTools: 'park' as const }),
@@ -208,6 +213,31 @@ const whichFields = z.strictObject({
   requestId: nameText.optional(),
 })
 
+const messagesFields = z.strictObject({
+  user: someUser,
+  session: nameText,
+  limit: z.int().min(1).max(1_000).default(100),
+  before: z.string().max(40).optional(),
+})
+
+const listFields = z.strictObject({
+  user: someUser,
+  session: nameText.optional(),
+  runId: nameText.optional(),
+  status: z
+    .array(z.enum(['queued', 'running', 'waiting', 'finished', 'aborted', 'interrupted', 'failed']))
+    .min(1)
+    .optional(),
+  limit: z.int().min(1).max(100).default(50),
+  before: z.string().max(150).optional(),
+})
+
+const openFields = z.strictObject({
+  user: someUser,
+  session: nameText,
+  newestBranch: z.boolean().default(false),
+})
+
 const followedFields = z.strictObject({
   user: someUser,
   session: nameText,
@@ -232,6 +262,20 @@ const readFields = z.strictObject({
 /** Reads which run a plugin reads again. */
 export const readRun = (plugin: string, run: ReadRun): z.output<typeof readFields> =>
   parsedOr(plugin, 'run', readFields, run)
+
+/** Reads which turns a plugin lists. */
+export const readWanted = (plugin: string, wanted: WantedTurns): z.output<typeof listFields> =>
+  parsedOr(plugin, 'turns', listFields, wanted)
+
+/** Reads which messages a plugin reads. */
+export const readMessagesOf = (
+  plugin: string,
+  read: ReadMessages,
+): z.output<typeof messagesFields> => parsedOr(plugin, 'session', messagesFields, read)
+
+/** Reads in which session a plugin looks what goes on. */
+export const readOpen = (plugin: string, session: OpenSession): z.output<typeof openFields> =>
+  parsedOr(plugin, 'session', openFields, session)
 
 /** Reads which session a plugin follows. */
 export const readFollowed = (plugin: string, followed: FollowedSession): FollowedSession =>

@@ -43,6 +43,8 @@ export interface TurnRequest {
   readonly tools?: readonly ClientTool[]
   /** `park`: a call of a client's tool ends the run as waiting, until somebody hands in the results. */
   readonly clientTools?: 'park'
+  /** The run ends where nobody has read it for so long. */
+  readonly whenAlone?: { readonly stopAfterMs: number }
   /** AG-UI actions that the client registered. */
   readonly agActions?: readonly (ClientTool & { readonly hasRender?: boolean })[]
 }

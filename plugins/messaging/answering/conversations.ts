@@ -4,6 +4,7 @@ import { pause, type Rooms } from '../rooms/rooms.ts'
 import type { People } from '../people/people.ts'
 import type { AsksTable, EventState, MessagingDatabase } from '../tables.ts'
 import { type Asks, type Decision, question } from './asks.ts'
+import type { Marks } from './marks.ts'
 import { requestIdOf } from './message.ts'
 import { Reply } from './reply.ts'
 import type { Sent } from './sent.ts'
@@ -30,6 +31,7 @@ export interface ConversationOptions {
   readonly turns: Turns
   readonly asks: Asks
   readonly sent: Sent
+  readonly marks: Marks
   readonly people: People
   readonly db: MessagingDatabase
   readonly log: Log
@@ -188,18 +190,24 @@ export class Conversations {
 
   async #replyTo({ requestId, eventIds, place }: RoomTurn): Promise<Reply> {
     const { db, sent } = this.#options
+    const { rooms } = this.#options
     const [first = ''] = eventIds
     const row = await db
       .selectFrom('messaging_events')
       .select(['state', 'answer_id'])
       .where('event_id', '=', first)
       .executeTakeFirst()
+    const mayBeSent = row?.state === 'running'
+    // Nobody knows whether the first message left: a server forgets transaction ids, and knows none of another device.
+    const earlier =
+      mayBeSent && row.answer_id === null ? await rooms.replies(place.roomId, place.replyTo) : []
+    const isOther = await Promise.all(earlier.map((eventId) => sent.has(eventId)))
     const changed = db.updateTable('messaging_events').where('event_id', '=', first)
     return new Reply({
       ...this.#pace,
       place,
-      sentAs: row?.answer_id ?? undefined,
-      mayBeSent: row?.state === 'running',
+      sentAs: row?.answer_id ?? earlier.find((_, n) => !isOther[n]),
+      mayBeSent,
       firstTxn: `${requestId}.0`,
       nextTxn: async () => {
         const { sends } = await changed
@@ -327,13 +335,7 @@ export class Conversations {
   }
 
   async #mark({ eventIds, sessionId, did }: Reading['turn'], state: EventState): Promise<void> {
-    if (eventIds.length === 0) return
-    await this.#options.db
-      .updateTable('messaging_events')
-      .set({ state, session_id: sessionId, did })
-      .where('event_id', 'in', [...eventIds])
-      .where('state', '!=', 'redacted')
-      .execute()
+    await this.#options.marks.put(eventIds, state, { session_id: sessionId, did })
   }
 
   #sentenceOf(code: string, message: string): string {

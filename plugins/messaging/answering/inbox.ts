@@ -17,6 +17,7 @@ import {
   requestIdOf,
   sessionIdOf,
 } from './message.ts'
+import type { Marks } from './marks.ts'
 import { Overheard } from './overheard.ts'
 import { Counts, Rallies } from './pacing.ts'
 import type { Sent } from './sent.ts'
@@ -29,6 +30,7 @@ export interface InboxOptions {
   readonly people: People
   readonly asks: Asks
   readonly sent: Sent
+  readonly marks: Marks
   readonly conversations: Conversations
   readonly turns: Turns
   readonly db: MessagingDatabase
@@ -112,14 +114,14 @@ export class Inbox {
       event = given ? await rooms.open(roomId, given) : await rooms.event(roomId, eventId)
     } catch (thrown) {
       if (!(thrown instanceof ServerFault) || thrown.kind !== 'refused') throw thrown
-      return this.#mark(eventId, 'ignored') // gone from the server
+      return this.#options.marks.put([eventId], 'ignored') // gone from the server
     }
-    if (!event) return this.#mark(eventId, 'unreadable')
+    if (!event) return this.#options.marks.put([eventId], 'unreadable')
     if (event.type === 'm.reaction') return this.#reacted(roomId, event)
     if (event.type === 'm.room.redaction') return this.#redacted(roomId, event)
     const message = event.type === 'm.room.message' ? readMessage(event) : undefined
     const isTaken = message !== undefined && this.#isAllowed(event.sender)
-    if (!isTaken) return this.#mark(eventId, 'ignored')
+    if (!isTaken) return this.#options.marks.put([eventId], 'ignored')
     await this.#said(row, message)
   }
 
@@ -133,17 +135,18 @@ export class Inbox {
     const { rooms, people } = this.#options
     const isEdit = message.replaces !== undefined
     const replaced = isEdit ? await this.#takingBack.forOthers(row.room_id, message) : undefined
-    if (isEdit && !replaced) return this.#mark(row.event_id, 'ignored')
+    if (isEdit && !replaced) return this.#options.marks.put([row.event_id], 'ignored')
     const room = await rooms.rowOf(row.room_id)
     const addressed = await this.#addressed(room, message, replaced)
     if (!addressed) {
       const { names } = await rooms.view(room.room_id)
       this.#overheard.add(room.room_id, names.get(message.sender) ?? message.sender, message.text)
-      return this.#mark(row.event_id, 'ignored')
+      return this.#options.marks.put([row.event_id], 'ignored')
     }
     const speaker = await people.speakerOf(message.sender)
     // In the room of a person and the oracle others may be, such as a memory engine: they are not answered.
-    if (room.did !== null && room.did !== speaker.did) return this.#mark(row.event_id, 'ignored')
+    if (room.did !== null && room.did !== speaker.did)
+      return this.#options.marks.put([row.event_id], 'ignored')
     const generation = Number(room.generation)
     const session = sessionIdOf(room.room_id, generation, addressed.threadKey, speaker.did)
     const isDirect = room.kind === 'direct'
@@ -176,11 +179,15 @@ export class Inbox {
         this.#joining.hasRoom(session)
         ? undefined
         : this.#refusalOf(room, message.sender, speaker.isGuest)
-    if (refusal === '') return this.#mark(row.event_id, 'refused')
+    if (refusal === '') return this.#options.marks.put([row.event_id], 'refused')
     if (refusal !== undefined) return this.#close(row, addressed.place, refusal, 'refused')
     if (await this.#decided(row, session, message.sender, addressed.text)) return
     const { thread = null } = addressed.place
-    await this.#mark(row.event_id, 'received', { session_id: session, did: speaker.did, thread })
+    await this.#options.marks.put([row.event_id], 'received', {
+      session_id: session,
+      did: speaker.did,
+      thread,
+    })
     const quoted = isDirect ? [] : this.#overheard.take(room.room_id)
     this.#joining.add({ ...heard, quoted })
   }
@@ -263,14 +270,14 @@ export class Inbox {
     if (!ask || ask.account !== sender) return false
     const decision = decisionIn(text)
     const going = conversations.decide(ask, decision ?? { decision: 'reject' }, row.event_id)
-    if (decision) await this.#mark(row.event_id, 'answered')
+    if (decision) await this.#options.marks.put([row.event_id], 'answered')
     this.#watch(going, row.event_id)
     return decision !== undefined
   }
 
   async #reacted(roomId: string, event: ServerEvent): Promise<void> {
     const { asks, conversations } = this.#options
-    await this.#mark(event.event_id, 'answered')
+    await this.#options.marks.put([event.event_id], 'answered')
     const annotation = annotationOf(event)
     const decision = annotation && decisionOf(annotation.key)
     const ask = decision && (await asks.of(annotation.eventId))
@@ -288,7 +295,7 @@ export class Inbox {
   /** Takes back what a person took back: the turn, its words, and the answer. */
   async #redacted(roomId: string, event: ServerEvent): Promise<void> {
     const target = event.redacts ?? event.content.redacts
-    await this.#mark(event.event_id, 'ignored')
+    await this.#options.marks.put([event.event_id], 'ignored')
     if (typeof target === 'string') await this.#takingBack.of(roomId, target)
   }
 
@@ -313,7 +320,7 @@ export class Inbox {
   ): Promise<void> {
     const { request_id: requestId } = row
     await this.#options.conversations.say({ ...place, requestId }, text, `${requestId}.c`)
-    await this.#mark(row.event_id, state)
+    await this.#options.marks.put([row.event_id], state)
   }
 
   async #start(heard: readonly Heard[]): Promise<void> {
@@ -361,7 +368,7 @@ export class Inbox {
         if (signal.aborted) return
         log.warn({ err, eventId }, 'A message is not answered yet')
         if (err instanceof ServerFault && err.kind === 'refused')
-          return this.#mark(eventId, 'refused')
+          return this.#options.marks.put([eventId], 'refused')
       }
       await pause(pauseMs, signal).catch(() => undefined)
       pauseMs = Math.min(pauseMs * 2, patience.longestMs)
@@ -374,19 +381,6 @@ export class Inbox {
     going.catch((err: unknown) => {
       if (!signal.aborted) log.warn({ err, eventId }, 'A message is not answered yet')
     })
-  }
-
-  async #mark(
-    eventId: string,
-    state: EventState,
-    more: Partial<Pick<EventsTable, 'session_id' | 'did' | 'thread'>> = {},
-  ): Promise<void> {
-    await this.#options.db
-      .updateTable('messaging_events')
-      .set({ state, ...more })
-      .where('event_id', '=', eventId)
-      .where('state', '!=', 'redacted')
-      .execute()
   }
 }
 

@@ -15,6 +15,8 @@ export interface KeptStoresOptions {
   readonly db: MessagingDatabase
   readonly account: string
   readonly held: Held
+  /** Told once when something could not be written: the stores in memory are no longer those of the table. */
+  readonly onFailed: (thrown: unknown) => void
 }
 
 /** A write as the table takes it. */
@@ -131,7 +133,7 @@ export class KeptStores {
   }
 
   async #write(): Promise<void> {
-    const { held } = this.#options
+    const { held, onFailed } = this.#options
     const queue = this.#queue
     this.#queue = []
     try {
@@ -142,7 +144,8 @@ export class KeptStores {
       })
     } catch (thrown) {
       // What is lost here would be missing under everything that follows: nothing may leave any more.
-      this.#failed = { thrown }
+      if (!this.#failed) onFailed(thrown)
+      this.#failed ??= { thrown }
     }
   }
 

@@ -2,6 +2,7 @@ import type { HeldLease, Log, Oracle, RoomChange, Turns } from '#core'
 import { Asks } from '../answering/asks.ts'
 import { Conversations } from '../answering/conversations.ts'
 import { Inbox, type Incoming } from '../answering/inbox.ts'
+import { Marks } from '../answering/marks.ts'
 import { requestIdOf } from '../answering/message.ts'
 import { Sent } from '../answering/sent.ts'
 import { messageOf } from '../answering/words.ts'
@@ -11,7 +12,7 @@ import type { MessagingEnv } from '../environment.ts'
 import type { People } from '../people/people.ts'
 import { path } from '../server/api.ts'
 import { ServerFault } from '../server/fault.ts'
-import type { Line, Sync } from '../server/line.ts'
+import { type Line, roomsOf, type Sync } from '../server/line.ts'
 import type { Held, MessagingDatabase } from '../tables.ts'
 import { Invitations } from './invitations.ts'
 import { sendNotices } from './notices.ts'
@@ -58,9 +59,10 @@ export class Desk {
     this.#isFirstEver = !line.hasRead
     this.rooms = new Rooms(line, db, log, lease.signal)
     this.line = line
-    this.#invitations = new Invitations({ line, db, env, log })
+    this.#invitations = new Invitations({ line, env, log })
     const asks = new Asks(db)
     const sent = new Sent(db)
+    const marks = new Marks({ db, lease })
     const { rooms } = this
     const { signal } = lease
     const conversations = new Conversations({
@@ -68,6 +70,7 @@ export class Desk {
       turns,
       asks,
       sent,
+      marks,
       people,
       db,
       log,
@@ -81,6 +84,7 @@ export class Desk {
       people,
       asks,
       sent,
+      marks,
       conversations,
       turns,
       db,
@@ -107,7 +111,7 @@ export class Desk {
     const isFirst = this.#isFirstEver && !this.#hasTaken
     this.#hasTaken = true
     const found: Found[] = []
-    for (const [roomId, room] of Object.entries<Sync>(sync.rooms?.join ?? {})) {
+    for (const [roomId, room] of roomsOf(sync.rooms?.join)) {
       const state = eventsOf(room.state?.events)
       const timeline = eventsOf(room.timeline?.events)
       await this.#changed(roomId, [...state, ...timeline], isFirst).catch((thrown: unknown) => {
@@ -121,7 +125,7 @@ export class Desk {
       for (const event of [...before, ...timeline]) found.push({ roomId, event })
     }
     await this.#keep(found)
-    for (const roomId of Object.keys(sync.rooms?.leave ?? {})) await this.#inbox.left(roomId)
+    for (const [roomId] of roomsOf(sync.rooms?.leave)) await this.#inbox.left(roomId)
   }
 
   /** Begins what the last sync brought. */
@@ -130,7 +134,7 @@ export class Desk {
     this.look()
   }
 
-  /** Takes up what an earlier process left open. */
+  /** Takes up what an earlier process left open. It begins with the first sync, which brings keys that are still missing. */
   async takeUp(): Promise<void> {
     const { db } = this.#options
     const rows = await db
@@ -139,7 +143,7 @@ export class Desk {
       .where('state', 'in', ['received', 'running'])
       .orderBy('at')
       .execute()
-    for (const row of rows) this.#inbox.take({ row })
+    this.#arrived.push(...rows.map((row) => ({ row })))
   }
 
   async close(): Promise<void> {

@@ -56,6 +56,12 @@ export class Rooms {
     if (!known) return
     const view = await known
     for (const event of events) if (event.state_key !== undefined) apply(view, event)
+    if (events.some(({ type }) => type === 'm.room.encryption')) await this.#note(view)
+  }
+
+  /** What is remembered of a room; undefined where nothing is. */
+  remembered(roomId: string): Promise<RoomView> | undefined {
+    return this.#views.get(roomId)
   }
 
   /** What the database has of a room; made where a room is new. Two people beside the oracle make a group of it. */
@@ -82,6 +88,7 @@ export class Rooms {
       .values(row)
       .onConflict((on) => on.column('room_id').doNothing())
       .execute()
+    await this.#note(await this.view(roomId))
     return row
   }
 
@@ -127,6 +134,18 @@ export class Rooms {
     }
     const answer = await api.put(path`/rooms/${roomId}/send/${sentType}/${txn}`, sent)
     return String(answer.event_id)
+  }
+
+  /** Our newest messages that answer a message, the oldest first; edits are none. A relation stands in the open. */
+  async replies(roomId: string, eventId: string): Promise<string[]> {
+    const { api, userId } = this.#line
+    const query = { dir: 'b', limit: String(lookBack) }
+    const { chunk } = await api.get(path`/rooms/${roomId}/messages`, { query })
+    const events = (Array.isArray(chunk) ? chunk : []).map(readEvent)
+    return events
+      .filter((event) => event?.sender === userId && isReplyTo(event, eventId))
+      .flatMap((event) => event?.event_id ?? [])
+      .reverse()
   }
 
   async redact(roomId: string, eventId: string, txn: string): Promise<void> {
@@ -176,8 +195,34 @@ export class Rooms {
       const event = readEvent(one)
       if (event) apply(view, event)
     }
+    await this.#note(view)
     return view
   }
+
+  /** Keeps whether a room is encrypted, for those who ask another process. */
+  async #note({ id, isEncrypted }: RoomView): Promise<void> {
+    await this.#db
+      .updateTable('messaging_rooms')
+      .set({ encrypted: isEncrypted ? 1 : 0 })
+      .where('room_id', '=', id)
+      .where((of) =>
+        of.or([of('encrypted', 'is', null), of('encrypted', '!=', isEncrypted ? 1 : 0)]),
+      )
+      .execute()
+  }
+}
+
+/** How many of a room's last events are looked through for an answer that was sent before. */
+const lookBack = 50
+
+function isReplyTo({ content }: ServerEvent, eventId: string): boolean {
+  const relation: unknown = content['m.relates_to']
+  if (typeof relation !== 'object' || relation === null || !('m.in_reply_to' in relation))
+    return false
+  const reply: unknown = relation['m.in_reply_to']
+  const isSame =
+    typeof reply === 'object' && reply !== null && 'event_id' in reply && reply.event_id === eventId
+  return isSame && !('rel_type' in relation && relation.rel_type === 'm.replace')
 }
 
 const isIn = (membership: string) => membership === 'join' || membership === 'invite'

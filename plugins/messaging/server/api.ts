@@ -24,7 +24,7 @@ type Fields = Record<string, any> // any: the server's answers are read field by
 export class ServerApi {
   readonly #baseUrl: string
   readonly #fetch: typeof globalThis.fetch
-  /** Asked before each request: it rejects while nothing may leave this process. */
+  /** Asked before each request: it rejects while nothing may leave this process, and what it throws is no fault of the server. */
   readonly #mayLeave: () => Promise<void>
   token: string | undefined
 
@@ -63,6 +63,7 @@ export class ServerApi {
   ): Promise<void> {
     const timeoutMs = usualMs
     let session: unknown
+    await this.#mayLeave()
     try {
       const answer = await this.#ask(method, path, { body, timeoutMs })
       const told: unknown = await jsonOf(answer)
@@ -95,6 +96,7 @@ export class ServerApi {
     const [, server = '', id = ''] = /^mxc:\/\/([^/]+)\/([^/?#]+)$/.exec(uri) ?? []
     const path = `/_matrix/client/v1/media/download/${encodeURIComponent(server)}/${encodeURIComponent(id)}`
     const timeoutMs = usualMs
+    await this.#mayLeave()
     try {
       const answer = await this.#ask('GET', path, { signal, timeoutMs })
       if (!answer.ok) throw refusal(answer.status, await jsonOf(answer), null)
@@ -106,6 +108,7 @@ export class ServerApi {
 
   async #json(method: string, path: string, call: ServerCall): Promise<Fields> {
     const timeoutMs = call.timeoutMs ?? usualMs
+    await this.#mayLeave()
     let answer: Response
     let body: unknown
     try {
@@ -124,7 +127,6 @@ export class ServerApi {
 
   async #ask(method: string, path: string, call: ServerCall): Promise<Response> {
     const { body, bytes, type, query = {}, timeoutMs = usualMs, signal } = call
-    await this.#mayLeave()
     const url = new URL(this.#baseUrl + path)
     for (const [name, value] of Object.entries(query))
       if (value !== undefined) url.searchParams.set(name, value)

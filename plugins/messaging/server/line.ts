@@ -18,12 +18,22 @@ export interface LineOptions {
   readonly seal: Seal
   readonly lease: HeldLease
   readonly held: Held
+  /** Told when keys could not be written: nothing leaves by this line any more, and another one has to be opened. */
+  readonly onBroken: (thrown: unknown) => void
   /** Told why the server is not reached; undefined once it is. */
   readonly onCause: (cause: string | undefined) => void
 }
 
 /** What a sync brought. */
 export type Sync = Readonly<Record<string, any>> // any: the server's answer, each field is checked where it is read
+
+/** The rooms of a part of a sync, each with what the server tells of it. */
+export const roomsOf = (part: unknown): [string, Sync][] =>
+  typeof part === 'object' && part !== null
+    ? Object.entries<Sync>({ ...part }).filter(
+        ([, room]) => typeof room === 'object' && room !== null,
+      )
+    : []
 
 /** How long the server may wait with its answer to a sync, and how long we wait for it. */
 const pollMs = 30_000
@@ -66,7 +76,7 @@ export class Line {
 
   /** Reaches the server, logs in and opens the device; tries until it works, or until nothing can mend it. */
   static async open(options: LineOptions): Promise<Line> {
-    const { env, db, fetch, lease, log, seal, held } = options
+    const { env, db, fetch, lease, log, seal, held, onBroken } = options
     let stores: KeptStores | undefined
     const api = new ServerApi(env.MATRIX_BASE_URL, fetch, async () => {
       demandHeld(lease)
@@ -79,7 +89,7 @@ export class Line {
       openAccount({ api, db, seal, env, log }),
     )
     const userId = env.MATRIX_ORACLE_ADMIN_USER_ID
-    stores = new KeptStores({ db, account: userId, held })
+    stores = new KeptStores({ db, account: userId, held, onFailed: onBroken })
     const { storeKey } = seal
     const device = await Device.open({ api, log, userId, deviceId, storeKey, stores })
     return new Line(options, { api, device, stores, since })

@@ -168,10 +168,12 @@ it('logs in again by password when its token is revoked in operation', async () 
 
 it('writes no password and no token into its log', async () => {
   await using server = await homeserver()
-  await using app = await boot(server.url, { LOG_LEVEL: 'debug' })
+  const earlier = { MATRIX_STORE_PATH: '/tmp/store', MATRIX_VALUE_PIN: '4711-0815' }
+  await using app = await boot(server.url, { LOG_LEVEL: 'debug', ...earlier })
   await waitFor(async () => (await app.get('/messaging')).status === 200)
   const text = app.log.join('\n')
-  expect(text).toContain('messaging')
+  expect(text).toContain('MATRIX_VALUE_PIN, MATRIX_STORE_PATH: set, and not needed any more')
+  for (const value of Object.values(earlier)) expect(text).not.toContain(value)
   expect(text).not.toContain(oraclePassword)
   expect(text).not.toMatch(/syt_/)
   expect(text).not.toContain('ab'.repeat(32))

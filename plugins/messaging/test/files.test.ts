@@ -29,7 +29,7 @@ await onEachDatabase('files', ({ databaseUrl }) => {
     const ann = await open.person('ann')
     const room = await open.directRoom(ann)
     const send = async (text: string, { isChanged = false, size = text.length } = {}) => {
-      const { bytes, info } = ann.device.sealFile(Buffer.from(text))
+      const { bytes, info } = ann.device.sealFile(Buffer.from(text, 'latin1'))
       const sent = Uint8Array.from(bytes)
       if (isChanged) sent[0] = (sent[0] ?? 0) ^ 1
       const url = await ann.api.upload(sent, 'application/octet-stream')
@@ -57,6 +57,10 @@ await onEachDatabase('files', ({ databaseUrl }) => {
     await send('y'.repeat(2_001), { size: 10 })
     await expect.poll(failed).toBe(2)
     expect(asked()).not.toContain('yyy')
+    const asks = open.model.requests.length
+    await send('\u0000\u0001\u00fe\u00ff of no kind')
+    await ann.hears(room, '"notes.txt" is of a type that is not known.')
+    expect(open.model.requests).toHaveLength(asks)
     open.replies.push('All of it.')
     await send('z'.repeat(2_000))
     await ann.hears(room, 'All of it.')

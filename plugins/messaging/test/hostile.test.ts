@@ -73,6 +73,28 @@ describe('programs that talk', () => {
   })
 })
 
+describe('an oracle that has room for two rooms', () => {
+  const open = new OpenOracle({ env: { MESSAGING_MAX_ROOMS: '2' } })
+
+  it('declines a third, also where nobody has said a word, and takes another one once it has left', async () => {
+    const fin = await open.person('fin')
+    const invited = async () => {
+      const room = await fin.createRoom({ invite: [oracleId] })
+      await waitFor(async () => open.server.room(room).membership(oracleId) !== 'invite')
+      return room
+    }
+    const rooms = [await invited(), await invited(), await invited()]
+    const is = () => rooms.map((room) => open.server.room(room).membership(oracleId))
+    expect(is()).toEqual(['join', 'join', 'leave'])
+    const [first = ''] = rooms
+    await fin.api.post(`/_matrix/client/v3/rooms/${encodeURIComponent(first)}/kick`, {
+      user_id: oracleId,
+    })
+    rooms.push(await invited())
+    expect(is()).toEqual(['leave', 'join', 'leave', 'join'])
+  })
+})
+
 describe('a hostile server and hostile people', () => {
   const open = new OpenOracle()
   const send = (room: string, content: object, at?: number) =>
@@ -162,6 +184,17 @@ describe('a hostile server and hostile people', () => {
     const dan = await open.person('dan')
     const room = await open.directRoom(dan)
     let left = 4
+    const odd = [
+      { join: { '!a:home.test': null, '!b:home.test': 7 }, invite: { c: [] }, leave: 'all' },
+      { join: [null, 'x'], invite: null },
+    ]
+    open.server.fault = ({ path, userId }) => {
+      if (!path.endsWith('/sync') || userId !== oracleId) return undefined
+      const rooms = odd.pop()
+      return rooms && { status: 200, body: { next_batch: `s${open.server.position}`, rooms } }
+    }
+    open.server.devicesChanged('@nobody:home.test')
+    await waitFor(async () => odd.length === 0)
     const faults = [
       { status: 200, text: '{"next_batch": "s1", "rooms"' },
       { status: 200, body: { next_batch: 7 } },
@@ -177,7 +210,7 @@ describe('a hostile server and hostile people', () => {
     open.server.fault = undefined
     const said = dan.seen(room).filter(({ sender }) => sender === oracleId)
     expect(said.map(({ body }) => body)).toEqual(['Through all of it.'])
-  }, 60_000)
+  }, 90_000)
 
   it('end a turn by putting the oracle out, and lose nothing where its level is too low to write', async () => {
     const fay = await open.person('fay')

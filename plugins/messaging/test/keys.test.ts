@@ -33,6 +33,41 @@ await onEachDatabase('keys of the device', ({ databaseUrl }) => {
     expect(open.server.accounts.get(oracleId)?.devices.size).toBe(1)
   })
 
+  it('hold nothing up that cannot be written for a moment: the account is taken anew, with what was kept', async () => {
+    const dan = await open.person('dan')
+    const rename = (from: string, to: string) => db?.schema.alterTable(from).renameTo(to).execute()
+    /** Takes the table of the keys away until the account was let go of. */
+    const without = async (act: () => Promise<unknown>) => {
+      const failures = () =>
+        open.app.log.filter((line) => line.includes('The work of a lease failed')).length
+      const before = failures()
+      await rename('messaging_keys', 'messaging_keys_away')
+      try {
+        await act()
+        await waitFor(async () => failures() > before)
+      } finally {
+        await rename('messaging_keys_away', 'messaging_keys')
+      }
+    }
+    const room = await open.directRoom(dan)
+    open.replies.push('Ten.', 'Eleven.')
+    await without(() => dan.say(room, 'What is nine and one?'))
+    await dan.hears(room, 'Ten.')
+    // In another session of the encryption, whose first key comes while nothing can be kept.
+    const fresh = await open.directRoom(dan)
+    await without(() => dan.say(fresh, 'What is nine and two?'))
+    await dan.hears(fresh, 'Eleven.')
+    for (const [where, words] of [
+      [room, 'Ten.'],
+      [fresh, 'Eleven.'],
+    ] as const) {
+      const said = dan.seen(where).filter(({ sender }) => sender === oracleId)
+      expect(said.map(({ body }) => body)).toEqual([words])
+    }
+    expect(open.server.refused.filter((line) => line.includes('keys/upload'))).toEqual([])
+    expect(open.server.accounts.get(oracleId)?.devices.size).toBe(1)
+  })
+
   it('lie sealed in the database, and a wrong key fails without overwriting anything', async () => {
     const wrong = { ...messagingEnv(open.server.url), MATRIX_STORE_KEY: 'cd'.repeat(32) }
     const fails = async () => {

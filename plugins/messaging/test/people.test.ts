@@ -148,6 +148,32 @@ await onEachDatabase('people', ({ databaseUrl }) => {
     expect(await accounts(user)).toEqual([])
   })
 
+  it('makes no link for a key or a delegation, which it would outlive', async () => {
+    open.server.register('eve')
+    const [user, agent] = [await open.app.user(), await open.app.user()]
+    const { key } = (await user.post('/keys', { name: 'leaked' })).body
+    const delegated = await user.wallet.delegate({
+      audience: agent.did,
+      capabilities: [{ can: 'oracle/call', with: user.did }],
+    })
+    const { text } = await agent.wallet.invoke({
+      audience: open.app.oracleDid,
+      capability: { can: 'oracle/call', with: user.did },
+      proofs: [delegated],
+    })
+    const borrowed: readonly Record<string, string>[] = [
+      { authorization: `Bearer ${key}` },
+      { authorization: `Bearer ${text}`, 'x-auth-type': 'ucan' },
+    ]
+    for (const headers of borrowed) {
+      const token = open.server.accounts.mintOpenId('@eve:home.test')
+      expect((await open.app.get('/messaging/identity', { headers })).status).toBe(200)
+      expect((await open.app.post('/messaging/links', {}, headers)).status).toBe(403)
+      expect((await open.app.post('/messaging/identity', token, headers)).status).toBe(403)
+    }
+    expect((await user.get('/messaging/identity')).body.accounts).toEqual([])
+  })
+
   it('rests for an hour after five wrong codes, also for a right one', async () => {
     const person = await open.person('bob')
     const room = await open.directRoom(person)
@@ -221,8 +247,24 @@ await onEachDatabase('people', ({ databaseUrl }) => {
     await person.hears(room, 'Hello Dan.')
     const kinds = async () =>
       (await user.export()).map((line) => ('kind' in line ? line.kind : undefined))
-    expect(await kinds()).toEqual(expect.arrayContaining(['link', 'message']))
+    expect(await kinds()).toEqual(expect.arrayContaining(['link', 'room', 'message']))
+    const rooms = async () => (await user.get('/messaging/rooms')).body.rooms
+    expect(await rooms()).toEqual([{ roomId: room, kind: 'direct', encrypted: true }])
+    const state = `/_matrix/client/v3/rooms/${encodeURIComponent(room)}/state/m.room.name`
+    await person.api.put(state, { name: 'The barn' })
+    await expect
+      .poll(rooms)
+      .toEqual([{ roomId: room, kind: 'direct', encrypted: true, name: 'The barn' }])
+    const kept = async () => {
+      if (!db) throw new Error('There is no database.')
+      const tables = withMessagingTables(db)
+      const of = (table: 'messaging_rooms' | 'messaging_sent') =>
+        tables.selectFrom(table).select('room_id').where('room_id', '=', room).execute()
+      return (await Promise.all([of('messaging_rooms'), of('messaging_sent')])).flat().length
+    }
+    expect(await kept()).toBeGreaterThan(1)
     await user.erase()
+    expect(await kept()).toBe(0)
     await person.say(room, '!status')
     await person.hears(room, 'I take you for a guest.')
   })

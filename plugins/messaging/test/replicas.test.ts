@@ -1,12 +1,20 @@
 import { expect, it } from 'vitest'
 import { testApp } from '#core/testing'
 import { onEachDatabase, onPostgres } from '../../../test/support/each-database.ts'
-import { OpenOracle, oracleId } from '../../../test/support/open-oracle.ts'
+import { definePlugin, type Database } from '#core'
+import { messagingEnv, OpenOracle, oracleId } from '../../../test/support/open-oracle.ts'
+import { withMessagingTables } from '../tables.ts'
 
 const poem = Array.from({ length: 40 }, (_, n) => `word${n}`).join(' ')
 
 await onEachDatabase('a crash', ({ databaseUrl }) => {
-  const open = new OpenOracle({ databaseUrl })
+  let db: Database | undefined
+  const probe = definePlugin({
+    name: 'table-probe',
+    summary: 'Hands the database to the test.',
+    setup: (boot) => void (db = boot.db),
+  })
+  const open = new OpenOracle({ databaseUrl, plugins: [probe] })
 
   it('in the middle of an answer leaves one message with the whole answer', async () => {
     const ann = await open.person('ann')
@@ -25,6 +33,28 @@ await onEachDatabase('a crash', ({ databaseUrl }) => {
       const said = ann.seen(room).filter(({ sender }) => sender === oracleId)
       expect(said.map(({ body }) => body)).toEqual([poem, 'Yes.'])
     }
+  })
+
+  it('of which nobody knows whether the first words had left leaves one message, too', async () => {
+    const eve = await open.person('eve')
+    const room = await open.directRoom(eve)
+    open.replies.push({ text: poem, paceMs: 100 }, poem)
+    await eve.say(room, 'Say many words.')
+    await eve.hears(room, 'word5')
+    await open.app.crash()
+    // The database of the moment before, and a server that has forgotten transaction ids.
+    const env = messagingEnv(open.server.url)
+    await open.app.again({ env: { ...env, FEATURES: 'messaging=off' } })
+    if (!db) throw new Error('There is no database.')
+    const tables = withMessagingTables(db)
+    await tables.updateTable('messaging_events').set({ answer_id: null }).execute()
+    await tables.deleteFrom('messaging_sent').execute()
+    for (const device of open.server.accounts.get(oracleId)?.devices.values() ?? [])
+      device.sent.clear()
+    await open.app.again({ env: { ...env, FEATURES: 'messaging=on' } })
+    await eve.hears(room, ({ sender, body }) => sender === oracleId && body === poem)
+    const said = eve.seen(room).filter(({ sender }) => sender === oracleId)
+    expect(said.map(({ body }) => body)).toEqual([poem])
   })
 })
 

@@ -8,6 +8,9 @@ import { OpenOracle, oracleId, waitFor } from '../../../test/support/open-oracle
 /** Who was given what, in the order in which it happened. */
 const paid: { readonly did: string; readonly to: string }[] = []
 
+/** What was burnt. */
+const burnt: string[] = []
+
 const ledger = definePlugin({
   name: 'ledger',
   summary: 'Pays.',
@@ -21,6 +24,16 @@ const ledger = definePlugin({
       run({ to }, { user }) {
         paid.push({ did: user.did, to })
         return { paid: to }
+      },
+    },
+    burn: {
+      description: 'Burns a note.',
+      input: z.object({ note: z.string() }),
+      approve: true,
+      can: { can: 'ledger/burn' },
+      run({ note }) {
+        burnt.push(note)
+        return { burnt: note }
       },
     },
   },
@@ -60,6 +73,32 @@ await onEachDatabase('rights in rooms', ({ databaseUrl }) => {
     await ann.say(room, 'Pay the butcher')
     await ann.hears(room, 'No longer.')
     expect(paidBy(user.did)).toEqual(['baker'])
+  })
+
+  it('and a reaction alone lets no tool with a right run in an encrypted room, whoever gives it', async () => {
+    const [bea, eve] = [await open.person('bea'), await open.person('eve')]
+    const user = await open.app.user()
+    await user.post('/messaging/identity', open.server.accounts.mintOpenId(bea.userId))
+    await store(user)
+    const room = await bea.createRoom({ invite: [oracleId, eve.userId], encrypted: true })
+    await eve.join(room)
+    await waitFor(async () => open.server.room(room).membership(oracleId) === 'join')
+    for (const one of [bea, eve]) await one.hasMember(room, oracleId)
+    burnt.length = 0
+    open.replies.push(call('burn', { note: 'a letter' }), 'It is ashes.')
+    await bea.say(room, 'oracle: burn the letter')
+    const asks = await bea.hears(room, 'May I run')
+    expect(asks.body).not.toContain('✅')
+    await eve.react(room, asks.eventId, '✅')
+    await eve.say(room, 'yes', { 'm.relates_to': asks.content['m.relates_to'] })
+    await bea.react(room, asks.eventId, '✅')
+    await bea.hears(room, 'A reaction is not enough here')
+    expect(burnt).toEqual([])
+    await bea.say(room, 'yes', { 'm.relates_to': asks.content['m.relates_to'] })
+    await bea.hears(room, 'It is ashes.')
+    expect(burnt).toEqual(['a letter'])
+    const told = ({ body }: { body: string }) => body.includes('A reaction is not enough')
+    expect(bea.seen(room).filter(told)).toHaveLength(1)
   })
 
   // Two hundred on one database, and as many as a suite has time for on the other.

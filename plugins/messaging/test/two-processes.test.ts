@@ -61,6 +61,8 @@ await onPostgres('two processes with one account', ({ databaseUrl }) => {
   it('answer forty messages once, as one device, while one is killed, frozen, woken and stopped', async () => {
     if (!first || !second) throw new Error('Nothing has begun.')
     const [one, other] = [first, second]
+    // Whoever does not hold the account has said nothing to the server, not even a greeting.
+    expect(scene.server.seen.filter(({ agent }) => agent === 'second')).toEqual([])
     await round('k', () => one.kill())
     await one.start()
     await round('f', async () => other.signal('SIGSTOP'))

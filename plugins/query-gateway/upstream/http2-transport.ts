@@ -29,8 +29,8 @@ export class Http2Transport implements Transport, Upstream {
   readonly #tls: boolean
   readonly #ca: string | undefined
   readonly #listeners: (() => void)[] = []
-  /** The part of the header block that is the same for all calls of a path, by the path. */
-  readonly #fixedBlocks = new Map<string, Buffer>()
+  /** The part of the header block that the last call of a path had but for its metadata, by the path. */
+  readonly #fixedBlocks = new Map<string, { deadlineMs: number | undefined; block: Buffer }>()
   #current: Http2Connection | undefined
   #closed = false
   #wasThere = false
@@ -88,25 +88,31 @@ export class Http2Transport implements Transport, Upstream {
   }
 
   #blockOf({ path, deadlineMs, metadata }: Call): Buffer {
-    let block = this.#fixedBlocks.get(path)
-    if (block === undefined) {
-      block = encodeHeaders([
-        [':method', 'POST'],
-        [':scheme', this.#tls ? 'https' : 'http'],
-        [':path', path],
-        [':authority', this.#address],
-        ['content-type', 'application/grpc'],
-        ['te', 'trailers'],
-        ['user-agent', 'oracle-runtime'],
-        ['grpc-accept-encoding', 'identity'],
-      ])
-      this.#fixedBlocks.set(path, block)
+    let fixed = this.#fixedBlocks.get(path)
+    // Nearly all calls have the deadline of the deployment.
+    if (fixed === undefined || fixed.deadlineMs !== deadlineMs) {
+      fixed = { deadlineMs, block: this.#fixedBlock(path, deadlineMs) }
+      this.#fixedBlocks.set(path, fixed)
     }
     const own: [string, string][] = []
-    if (deadlineMs !== undefined)
-      own.push(['grpc-timeout', `${Math.min(Math.ceil(deadlineMs), 99_999_999)}m`])
     for (const name in metadata)
       for (const value of [metadata[name] ?? []].flat()) own.push([name, value])
-    return own.length === 0 ? block : Buffer.concat([block, encodeHeaders(own)])
+    return own.length === 0 ? fixed.block : Buffer.concat([fixed.block, encodeHeaders(own)])
+  }
+
+  #fixedBlock(path: string, deadlineMs: number | undefined): Buffer {
+    return encodeHeaders([
+      [':method', 'POST'],
+      [':scheme', this.#tls ? 'https' : 'http'],
+      [':path', path],
+      [':authority', this.#address],
+      ['content-type', 'application/grpc'],
+      ['te', 'trailers'],
+      ['user-agent', 'oracle-runtime'],
+      ['grpc-accept-encoding', 'identity'],
+      ...(deadlineMs === undefined
+        ? []
+        : ([['grpc-timeout', `${Math.min(Math.ceil(deadlineMs), 99_999_999)}m`]] as const)),
+    ])
   }
 }

@@ -52,7 +52,7 @@ await onEachDatabase('queries that ask for an edge and a property', (where) => {
     }))
     const { results } = await app.batch(lines)
     expect(results.filter(({ error }) => error)).toEqual([])
-  }, 60_000)
+  }, 180_000)
 
   it('find a rare value among many edges with the first page, wherever it stands', async () => {
     const condition = `@out.joins = '${crowded}' and serial = 'S-${many - 1}'`

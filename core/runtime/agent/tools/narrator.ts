@@ -14,7 +14,7 @@ export interface EventOrigin {
   onComponent(component: RenderedComponent): void
 }
 
-type Told = Pick<Run, 'runId' | 'sessionId' | 'requestId' | 'emit'>
+type Told = Pick<Run, 'runId' | 'sessionId' | 'requestId' | 'emit'> & Partial<Pick<Run, 'request'>>
 
 /** Tells a run's listeners what happens, as events of the wire. A closed narrator sends nothing. */
 export class Narrator {
@@ -85,9 +85,16 @@ export class Narrator {
       toolCallId: call.id,
       toolName: call.name,
       args: asObject(call.args),
+      ...(this.#isParked(call.name) && { client: true }),
       ...statusOf(ending),
       ...(foreign.length > 0 && { foreign, reason: reasonOf(foreign) }),
     })
+  }
+
+  /** Whether the run stands still for calls of this tool, which the client carries out. */
+  #isParked(tool: string): boolean {
+    const { clientTools, tools = [] } = this.#run.request ?? {}
+    return clientTools === 'park' && tools.some(({ name }) => name === tool)
   }
 
   /** The same for an action of the client, in an event of its own name. */

@@ -17,6 +17,7 @@ import type {
   ResultSource,
   WaitingCall,
 } from '../../turns/run.ts'
+import { saidNo } from '../../turns/events/said-no.ts'
 import { reasonOf, sourcesText } from '../turn/consent.ts'
 import { contentOfCall } from './call-content.ts'
 import { recordedValue } from '../turn/result-parts.ts'
@@ -195,7 +196,7 @@ const longestReason = 500
 
 /** What the model reads of a no: the person's reason too, where there is one. */
 function rejection({ name }: PendingCall, { args }: Decision): string {
-  const said = `The user was asked about "${name}" and said no`
+  const said = saidNo(name)
   const { reason } = fieldsIn(args)
   if (typeof reason !== 'string' || reason.trim() === '') return `${said}.`
   return `${said}: ${JSON.stringify(reason.slice(0, longestReason).toWellFormed())}.`

@@ -9,13 +9,22 @@ const usual = 'oracle/call'
 const abilitiesOf = (user: User | undefined): readonly string[] | undefined =>
   user && 'key' in user && isKey(user.key) ? user.key.can : undefined
 
+const isSelf = (user: User | undefined): boolean =>
+  user !== undefined && 'isSelf' in user && user.isSelf === true
+
 const isKey = (key: unknown): key is { readonly can: readonly string[] } =>
   typeof key === 'object' && key !== null && 'can' in key && Array.isArray(key.can)
 
-/** Throws where a personal key proved the user and the route takes none, or wants an ability that the key lacks. */
+/**
+ * Throws where a personal key proved the user and the route takes none, or wants an ability that the key lacks, and where
+ * somebody else's key signed for a user who has to do so in person.
+ */
 export function demandOfKey(user: User | undefined, route: Pick<AnyRoute, 'signed' | 'can'>): void {
   const can = abilitiesOf(user)
-  if (can === undefined) return
+  if (can === undefined) {
+    if (route.signed === 'self' && !isSelf(user)) throw notInPerson()
+    return
+  }
   if (route.signed) throw keyTooWeak('This takes a signed request, and no personal key opens it.')
   const asked = route.can?.can
   const wanted = keyAbilities.find((each) => each === asked) ?? usual
@@ -34,6 +43,11 @@ export const keyTooWeak = (
   message: string,
   hint = 'Sign the request with a UCAN invocation and "X-Auth-Type: ucan".',
 ): RuntimeError => new RuntimeError('KEY_TOO_WEAK', message, { hint })
+
+const notInPerson = (): RuntimeError =>
+  new RuntimeError('FORBIDDEN', 'A delegation does not reach this: it would outlive it.', {
+    hint: 'Sign the request with the key of the DID itself.',
+  })
 
 /** The refusal of the operator's API key where a person is meant. */
 export const keyHasNoUser = (): RuntimeError =>

@@ -292,7 +292,11 @@ function securityOf({ auth = 'ucan', signed }: AnyRoute, ability: string, owner:
     case 'own':
       return [{ [`${owner}-own`]: [] }]
     case 'ucan':
-      return [{ ucan: [] }, { delegation: [] }, ...(signed ? [] : [{ key: [] }])]
+      return [
+        { ucan: [] },
+        ...(signed === 'self' ? [] : [{ delegation: [] }]),
+        ...(signed ? [] : [{ key: [] }]),
+      ]
   }
 }
 

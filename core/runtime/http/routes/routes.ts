@@ -203,8 +203,9 @@ function kindFault(route: AnyRoute): string | undefined {
     if (route[name] !== undefined && typeof route[name] !== 'function')
       return `its "${name}" is no function`
   const { raw, body, answers, limit } = route
-  if (route.signed !== undefined && typeof route.signed !== 'boolean')
-    return '"signed" is true or left out'
+  const { signed } = route
+  if (signed !== undefined && typeof signed !== 'boolean' && signed !== 'self')
+    return '"signed" is true, "self" or left out'
   if (raw !== undefined && typeof raw !== 'boolean') return '"raw" is true or false'
   if (body !== undefined && typeof body !== 'string' && !isRecord(body))
     return '"body" is a word or an object'

@@ -5,6 +5,7 @@ import type { AnyRoute, Log, RouteAuth, RouteContext } from '../../../plugin.ts'
 import { abilityOf } from '../../../manifest/abilities.ts'
 import { Trace, type TracedRoute } from '../../audit/trace.ts'
 import type { AuditTrail } from '../../audit/trail.ts'
+import { isPersonalKey } from '../../base/log.ts'
 import type { Access } from './access.ts'
 import { type Answer, bodyless, send, toAnswer } from '../answer/answer.ts'
 import { BodyPrint, matchesPrint } from '../read/body-print.ts'
@@ -197,9 +198,11 @@ class PreparedRoute {
   }
 
   /** Some routes of users are the operator's too, who comes with a key in place of a token. */
-  #authFor({ headers }: Context): RouteAuth {
-    const hasKey = headers.authorization !== undefined && headers['x-auth-type'] === undefined
-    return this.#served.isOperatorsToo && hasKey ? 'operator' : this.#auth
+  #authFor({ headers: { authorization, 'x-auth-type': authType } }: Context): RouteAuth {
+    const hasKey = authorization !== undefined && authType === undefined
+    const isKey = this.#served.isOperatorsToo && hasKey
+    const isPersons = hasKey && isPersonalKey(authorization.slice('Bearer '.length).trim())
+    return isKey && !isPersons ? 'operator' : this.#auth
   }
 
   /** Whom the plugin's own check lets in. What a forged request costs is its address's, and no limit of the route's. */

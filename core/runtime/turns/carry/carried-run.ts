@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RuntimeError } from '../../../errors.ts'
-import type { Message, TurnUsage, User } from '../../../plugin.ts'
+import type { Message, RunCause, TurnUsage, User } from '../../../plugin.ts'
 import { UsageSum } from '../../model/usage/usage-sum.ts'
 import type { Approvers } from '../clients/approvers.ts'
 import type { ClientAnswers } from '../clients/client-answers.ts'
@@ -110,7 +110,7 @@ export class CarriedRun implements Run {
   /** When this process took the run, by `performance.now()`. */
   readonly heldSince = performance.now()
   /** Why the run has to end, and since when; undefined while nothing has stopped the run. */
-  stopped: { readonly why: Stop; readonly at: number } | undefined
+  stopped: { readonly why: Stop; readonly at: number; readonly cause?: RunCause } | undefined
   /** Resolves when the run says its first word, which is anything but a failure, or says no more. */
   readonly firstWord = Promise.withResolvers<void>()
   hasSpoken = false
@@ -201,10 +201,10 @@ export class CarriedRun implements Run {
     return this.#parts.answers.ask(this, toolCallId, timeoutMs, tell)
   }
 
-  /** Stops the run: the signals of the model and of the tools fire at once. */
-  stop(why: Stop): void {
+  /** Stops the run: the signals of the model and of the tools fire at once. `cause` is why, where `why` does not say it. */
+  stop(why: Stop, cause?: RunCause): void {
     if (this.stopped || this.signal.aborted) return
-    this.stopped = { why, at: performance.now() }
+    this.stopped = { why, at: performance.now(), cause }
     this.seat?.stopped()
     const message =
       why === 'aborted' ? 'The run was stopped.' : 'A newer message came in the session.'

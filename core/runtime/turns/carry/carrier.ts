@@ -3,6 +3,7 @@ import { RuntimeError } from '../../../errors.ts'
 import type { Log, RunCause, RunUsage } from '../../../plugin.ts'
 import { isConnectionError } from '../../store/database-errors.ts'
 import { CarriedRun, type CarriedRunOptions, type CarriedRunParts } from './carried-run.ts'
+import { stopWhenAlone } from '../events/alone.ts'
 import { closeJournal, givenUpNotice, type JournalClosing } from './close.ts'
 import { isPoisonous, putIntoQuarantine, quarantined, quarantinedNotice } from './quarantine.ts'
 import { underWay } from '../../watchdog/under-way.ts'
@@ -113,7 +114,9 @@ export class Carrier {
     if (run.takenOver) run.feed.flush().catch(() => undefined)
     if (!run.takenOver) this.#parts.news?.began(run)
     if (row.stop) run.stop(row.stop)
+    const stopMinding = stopWhenAlone(run)
     const carrying = this.#toItsEnd(run).finally(() => {
+      stopMinding()
       this.#carrying.delete(carrying)
       run.seat?.leave()
       this.#forget(run)
@@ -309,7 +312,7 @@ function causeOf(
   if (status === 'finished' || status === 'waiting') return undefined
   // A turn that waited in vain has its cause from the beginning.
   if (row.cause !== null) return row.cause
-  if (stopped) return stopped.why === 'aborted' ? 'stopped' : 'superseded'
+  if (stopped) return stopped.cause ?? (stopped.why === 'aborted' ? 'stopped' : 'superseded')
   const isQuarantined = end.status === 'failed' && end.error === quarantined
   return status === 'interrupted' || isQuarantined ? 'given-up' : undefined
 }

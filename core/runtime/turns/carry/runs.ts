@@ -344,7 +344,7 @@ export class Runs {
   }
 
   /** The sessions of users as a plugin reaches them: it makes them, and speaks in them. */
-  sessionsOf(plugin: string): PluginSessions {
+  sessionsOf(plugin: string): Pick<PluginSessions, 'say' | 'ensure'> {
     return this.#speaker.of(plugin)
   }
 

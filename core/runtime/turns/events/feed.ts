@@ -105,6 +105,16 @@ export class Feed {
     return this.#batcher.isShared && performance.now() < this.#followedUntil
   }
 
+  /**
+   * For how long nobody has read the run, at no replica, in milliseconds. Another replica tells every five seconds that
+   * somebody reads there.
+   */
+  get unreadMs(): number {
+    const { unreadSince } = this.window
+    if (unreadSince === undefined) return 0
+    return performance.now() - Math.max(unreadSince, this.#followedUntil - followedMs)
+  }
+
   /** Another replica says that it has readers, or may have some: for a time the events are written at once. */
   follow(): void {
     const isNew = !this.isFollowed

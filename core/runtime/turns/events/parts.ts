@@ -1,4 +1,5 @@
 import type { TurnEvent, TurnPart } from '../../../plugin.ts'
+import { isSaidNo } from './said-no.ts'
 
 /** What of a turn is being told: words, or what the model thinks. */
 type Open = 'text' | 'reasoning'
@@ -26,6 +27,8 @@ export async function* partsOf(
       case 'tool_call':
         // What a sub-agent calls stands within the call that started it.
         if (data.eventId !== data.toolCallId) break
+        // The client hears of its own calls once the turn stands still.
+        if (data.client && data.status === 'isRunning') break
         yield* told.close()
         yield partOf(data)
         break
@@ -39,6 +42,9 @@ export async function* partsOf(
         yield { type: 'component', id, name, args, status }
         break
       }
+      case 'progress':
+        yield { type: 'progress', ...data }
+        break
       case 'client_calls':
         held = { type: 'client-calls', ...data }
         break
@@ -65,7 +71,9 @@ type CallEvent = Extract<TurnEvent, { event: 'tool_call' | 'action_call' }>['dat
 
 function partOf({ toolCallId, toolName, args, status, output, error }: CallEvent): TurnPart {
   if (status === 'isRunning') return { type: 'call', toolCallId, toolName, args }
-  return { type: 'result', toolCallId, toolName, ...(error === undefined ? { output } : { error }) }
+  const isDenied = error !== undefined && isSaidNo(toolName, error)
+  const outcome = error === undefined ? { output } : { error, ...(isDenied && { isDenied }) }
+  return { type: 'result', toolCallId, toolName, ...outcome }
 }
 
 /** What was told of a turn so far. */

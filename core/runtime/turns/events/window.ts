@@ -22,6 +22,7 @@ export class EventWindow {
   #length = 0
   #floor: number
   #state: 'open' | 'ended' | 'moved' = 'open'
+  #unreadSince = performance.now()
 
   /** Everything up to `floor` is in the database. The window calls `onUnread` when the last reader leaves. */
   constructor(floor: number, onUnread?: () => void) {
@@ -47,12 +48,19 @@ export class EventWindow {
     return this.#readers.size
   }
 
+  /** When the last reader of this process left, by `performance.now()`; undefined while somebody reads. */
+  get unreadSince(): number | undefined {
+    return this.#readers.size > 0 ? undefined : this.#unreadSince
+  }
+
   attach(reader: WindowReader): void {
     this.#readers.add(reader)
   }
 
   detach(reader: WindowReader): void {
-    if (this.#readers.delete(reader) && this.#readers.size === 0) this.#onUnread?.()
+    if (!this.#readers.delete(reader) || this.#readers.size > 0) return
+    this.#unreadSince = performance.now()
+    this.#onUnread?.()
   }
 
   push(events: readonly RunEvent[]): void {

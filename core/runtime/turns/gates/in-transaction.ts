@@ -11,12 +11,15 @@ export const inTransaction: Pick<AnyRunContext, 'sessions' | 'turns' | 'models' 
   sessions: {
     say: async () => refuse('sessions.say'),
     ensure: async () => refuse('sessions.ensure'),
+    messages: async () => refuse('sessions.messages'),
+    shared: async () => refuse('sessions.shared'),
   },
   turns: {
     start: () => refuse('turns.start'),
     resume: () => refuse('turns.resume'),
     events: () => refuse('turns.events'),
     open: async () => refuse('turns.open'),
+    list: async () => refuse('turns.list'),
     abort: async () => refuse('turns.abort'),
     redact: async () => refuse('turns.redact'),
     follow: () => refuse('turns.follow'),

@@ -70,7 +70,7 @@ export class Speaker {
   }
 
   /** `sessions` of one plugin. */
-  of(plugin: string): PluginSessions {
+  of(plugin: string): Pick<PluginSessions, 'say' | 'ensure'> {
     return {
       say: async (words) => this.#say(plugin, words),
       ensure: async (wanted) => this.#ensure(plugin, wanted),

@@ -4,7 +4,9 @@ import type {
   EnsuredSession,
   FollowedEvent,
   FollowedSession,
+  ListedTurns,
   NewTurn,
+  OpenSession,
   OpenTurn,
   ReadRun,
   StartedTurn,
@@ -12,6 +14,7 @@ import type {
   TurnEvent,
   Turns,
   User,
+  WantedTurns,
   WhichTurn,
 } from '../../../plugin.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
@@ -22,7 +25,9 @@ import {
   readCut,
   readFollowed,
   readNewTurn,
+  readOpen,
   readRun,
+  readWanted,
   type ReadTurn,
   readWhich,
 } from '../new-turn.ts'
@@ -34,7 +39,9 @@ import { sessionOfRequest } from '../waiting/look.ts'
 import type { WaitingTurns } from '../waiting/waiting-turns.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { BegunRun, QueuedTurn } from './door.ts'
+import { newestBranch } from '../branches/agreement.ts'
 import { makeEphemeral } from '../sessions/ephemeral.ts'
+import { listTurns } from './list.ts'
 import { continuing, placeTurn, type PlacingParts } from './placing.ts'
 import { turnEvents, PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
 import { timedId } from '../../base/clock.ts'
@@ -87,17 +94,24 @@ export class PluginTurns implements Turns {
     })()
   }
 
-  async open(session: Parameters<Turns['open']>[0]): Promise<OpenTurn> {
+  async open(asked: OpenSession): Promise<OpenTurn> {
     const { runs, plugin, store } = this.#parts
-    const { user, session: sessionId } = readWhich(plugin, session)
-    await runs.sessions.demand(user.did, sessionId)
+    const { user, session, newestBranch: isNewest } = readOpen(plugin, asked)
+    await runs.sessions.demand(user.did, session)
+    const sessionId = isNewest ? await newestBranch(store.db, user.did, session) : session
     const { run, waiting } = await runs.underway(sessionId)
     const row = waiting && (await store.find(waiting.runId))
     const waits = row && (await waitingCall(store.db, row))
     return {
+      sessionId,
       ...(run && { run: { runId: run.runId } }),
       ...(row && waits && { waiting: standing(row.id, waits) }),
     }
+  }
+
+  async list(wanted: WantedTurns): Promise<ListedTurns> {
+    const { plugin, store } = this.#parts
+    return listTurns(store.db, readWanted(plugin, wanted))
   }
 
   async abort(turn: WhichTurn): Promise<boolean> {

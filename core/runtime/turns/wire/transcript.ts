@@ -269,6 +269,12 @@ interface HistoryLine {
   readonly isSaid?: boolean
 }
 
+/** The calls of histories that are components. On the wire they are calls as any other. */
+const shownCalls = new WeakSet<HistoryCall>()
+
+/** Whether a call of a history stands for a component that was shown. */
+export const isComponent = (call: HistoryCall): boolean => shownCalls.has(call)
+
 function toPosition(cursor: string): number {
   const position = Number(cursor)
   if (/^\d{1,16}$/.test(cursor) && Number.isSafeInteger(position)) return position
@@ -311,6 +317,7 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
           continue
         }
         rendered.set(eventId, call)
+        shownCalls.add(call)
         const beside = (toolCallId !== undefined && askedIn.get(toolCallId)) || current
         if (beside) (beside.toolCalls ??= []).push(call)
         else early.push(call)
@@ -335,10 +342,12 @@ function toHistory(rows: readonly Row[], origin?: 'all'): HistoryLine[] {
       // A plugin may speak between two runs of one turn, so what follows does not belong to these words.
       const said = toAi(message, row)
       const { component } = message.said
-      if (component)
-        said.toolCalls = [
-          { id: component.eventId, name: component.name, args: component.args, status: 'done' },
-        ]
+      if (component) {
+        const { eventId: id, name, args } = component
+        const call: HistoryCall = { id, name, args, status: 'done' }
+        shownCalls.add(call)
+        said.toolCalls = [call]
+      }
       lines.push({ message: said, runId: row.run_id, isSaid: true })
     } else if (message.role === 'assistant') {
       const { cut }: CutMessage = message

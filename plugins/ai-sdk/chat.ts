@@ -1,0 +1,135 @@
+import {
+  partsOf,
+  RuntimeError,
+  type OfferedModels,
+  type OutsideTools,
+  type StartedTurn,
+  type Turns,
+  type User,
+} from '#core'
+import type { Context } from 'koa'
+import { aloneOf, leavingOf } from './alone.ts'
+import { quickTools } from './quick-tools.ts'
+import { requestIdOf } from './names.ts'
+import type { ChatMessage, ChatRequest } from './request.ts'
+import { type About, streamed } from './stream.ts'
+import { type Asked, read } from './turn.ts'
+
+/** What answering a request needs. */
+export interface Exchange {
+  readonly user: User
+  readonly turns: Turns
+  readonly models: OfferedModels
+  readonly tools: OutsideTools
+  readonly koa: Context
+  readonly signal: AbortSignal
+}
+
+/** Answers a message of a chat with the stream of its answer. */
+export async function answer(request: ChatRequest, exchange: Exchange) {
+  const { koa } = exchange
+  const asked = read(request)
+  const turn =
+    asked.is === 'turn' ? start(request, asked, exchange) : await goOn(request, asked, exchange)
+  const { runId = '', sessionId } = await turn.begun.catch((error: unknown) => {
+    throw asked.is === 'answers' && isLate(error) ? nothingWaits() : error
+  })
+  await turn.spoke
+  tell(koa, { runId, sessionId })
+  const about =
+    asked.is === 'turn'
+      ? { messageId: runId, known: new Set<string>() }
+      : {
+          messageId: asked.message.id || runId,
+          known: callsOf(asked.message),
+          pages: new Set(asked.results.map(({ toolCallId }) => toolCallId)),
+        }
+  const isQuick = quickTools(exchange)
+  return streamed(partsOf(turn), { ...about, runId, sessionId, isQuick })
+}
+
+/** The headers of a stream. */
+export function tell(koa: Context, { runId, sessionId }: Pick<About, 'runId' | 'sessionId'>): void {
+  koa.set('X-Vercel-AI-UI-Message-Stream', 'v1')
+  koa.set('X-Run-Id', runId)
+  koa.set('X-Session-Id', sessionId)
+}
+
+function start(
+  { id, model, timezone, trigger, messageId }: ChatRequest,
+  asked: Extract<Asked, { is: 'turn' }>,
+  { user, turns, models, koa, signal }: Exchange,
+): StartedTurn {
+  const { message, attachments, history, instructions, tools } = asked
+  const alone = aloneOf(koa)
+  const key = koa.get('Idempotency-Key')
+  // An edited message keeps its id, and one that is answered anew too: only a message that is new is known by its id.
+  const isNew = trigger !== 'regenerate-message' && !messageId && asked.messageId
+  const requestId = key ? requestIdOf('key', key) : isNew && requestIdOf(id, asked.messageId)
+  return turns.start({
+    ...{ user, session: id, message, tools, koa, metadata: { protocol: 'ai-sdk' } },
+    ...{ clientTools: 'park', approvals: 'events', whenBusy: 'interrupt' },
+    ...(history && { history }),
+    ...(model && { model: models.get(model).id }),
+    ...(timezone && { timezone }),
+    ...(attachments.length > 0 && { attachments }),
+    ...(instructions !== undefined && { instructions }),
+    ...(requestId && { requestId }),
+    ...(alone === 0
+      ? { signal: leavingOf(signal) }
+      : alone && { whenAlone: { stopAfterMs: alone } }),
+  })
+}
+
+/** Hands in what the page answers: a decision, or the results for which the turn waits. */
+async function goOn(
+  { id }: ChatRequest,
+  { message, decisions, results }: Extract<Asked, { is: 'answers' }>,
+  { user, turns, koa, signal }: Exchange,
+): Promise<StartedTurn> {
+  const { waiting } = await turns.open({ user, session: id, newestBranch: true })
+  const decided = decisions.find(({ runId }) => runId === waiting?.runId) ?? decisions.at(-1)
+  const isWanted = new Set(waiting?.calls.map(({ toolCallId }) => toolCallId))
+  const answer = decided
+    ? {
+        decision: decided.approved ? ('approve' as const) : ('reject' as const),
+        ...(!decided.approved && decided.reason && { reason: decided.reason }),
+      }
+    : { results: results.filter(({ toolCallId }) => isWanted.has(toolCallId)) }
+  const runId = decided?.runId ?? waiting?.runId ?? noRun
+  // Sent again, the same answers find what they began, though nothing waits for them any more.
+  const requestId = decided
+    ? requestIdOf(decided.runId, answer)
+    : requestIdOf(id, message.id, results)
+  const turn = turns.resume({ user, runId, ...answer, requestId })
+  if (aloneOf(koa) === 0)
+    turn.begun.then(
+      ({ sessionId: session }) =>
+        leavingOf(signal).addEventListener(
+          'abort',
+          () => void turns.abort({ user, session, requestId }).catch(() => undefined),
+          { once: true },
+        ),
+      () => undefined,
+    )
+  return turn
+}
+
+/** The id of no run: where nothing waits, an answer may still be a repeat. */
+const noRun = 'none'
+
+const isLate = (error: unknown) =>
+  error instanceof RuntimeError && ['NOT_FOUND', 'CONFLICT', 'GONE'].includes(error.code)
+
+const nothingWaits = () =>
+  new RuntimeError('CONFLICT', 'Nothing of yours waits for this answer.', {
+    hint: 'It was answered before, or has run out: send a message.',
+  })
+
+/** The ids of the calls that a message has. */
+const callsOf = ({ parts }: ChatMessage): Set<string> =>
+  new Set(parts.flatMap(({ toolCallId }) => toolCallId ?? []))
+
+/** A chat that is not there, or is another person's. */
+export const isUnknown = (error: unknown): boolean =>
+  error instanceof RuntimeError && error.code === 'NOT_FOUND'
