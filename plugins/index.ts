@@ -1,6 +1,7 @@
 import a2a from './a2a/index.ts'
 import agUi from './ag-ui/index.ts'
 import aiSdk from './ai-sdk/index.ts'
+import calls from './calls/index.ts'
 import connect from './connect/index.ts'
 import feedback from './feedback/index.ts'
 import memory from './memory/index.ts'
@@ -22,6 +23,7 @@ export const bundled = [
   a2a,
   agUi,
   aiSdk,
+  calls,
   connect,
   feedback,
   memory,
