@@ -60,18 +60,20 @@ const rows = (isHook: boolean) =>
     .filter(([name]) => /^use[A-Z]/.test(name) === isHook)
     .map(([name, file]) => [`\`${name}\``, saying(name, file)])
 
+/** Names, some on a line. */
+const listed = (names: readonly string[]): string =>
+  names
+    .map((name, nth) => `\`${name}\`,${nth % 6 === 5 ? '\n' : ' '}`)
+    .join('')
+    .trim()
+    .replace(/,$/, '.')
+
 /** The generated parts of `docs/kit.md`. */
 export const kit: Record<string, () => string> = {
   parts: () => markdownTable(['part', 'what it is'], rows(false)),
   hooks: () => markdownTable(['hook', 'what it gives'], rows(true)),
-  classes: () =>
-    `${classes()
-      .map((one) => `\`${one}\``)
-      .join(', ')}.`,
-  variables: () =>
-    `${variables()
-      .map((one) => `\`${one}\``)
-      .join(', ')}.`,
+  classes: () => listed(classes()),
+  variables: () => listed(variables()),
   words: () =>
     markdownTable(
       ['word', 'in English'],

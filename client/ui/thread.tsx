@@ -17,7 +17,7 @@ import { type ProgressOf, useProgress } from './progress.tsx'
 import { Told } from './told.tsx'
 import { type Feedback, useFeedback } from './use-feedback.ts'
 import { useFiles } from './use-files.ts'
-import { useOutbox } from './use-outbox.ts'
+import { type OutboxResult, useOutbox } from './use-outbox.ts'
 import { Waiting } from './waiting.tsx'
 import { useWords, type Words } from './words.ts'
 
@@ -62,14 +62,9 @@ export function Thread(props: ThreadProps) {
   }
   const sayAgain = () => lastSaid && void say(textOf(lastSaid), lastSaid.attachments)
   const lastSaid = messages.findLast(({ type }) => type === 'human')
-  const retry = lastSaid && sendMessageError ? sayAgain : undefined
-  const told = [fault, box.fault, sendMessageError, error].find((one) => one != null)
-  // What the outbox tries again by itself is no fault that a person has to do something about.
-  const isPassed = box.waiting.length > 0 && told instanceof OracleError && isPassing(told)
-  const unpaid = sendMessageError?.code === 'payment_required' ? sendMessageError : undefined
   const { Composer: Field = Composer, ConnectionLine: Line = ConnectionLine } = Parts
   const { JumpToEnd: End = JumpToEnd, ModelPicker: Picker = ModelPicker } = Parts
-  const { PaymentCard: Payment = OwnPaymentCard, Waiting: Queue = Waiting } = Parts
+  const { Waiting: Queue = Waiting } = Parts
   return (
     <section className="oc-thread" data-state={status}>
       <div
@@ -100,15 +95,10 @@ export function Thread(props: ThreadProps) {
         {question}
         <Told address={address} />
         <Queue box={box} />
-        {unpaid ? (
-          <Suspense>
-            <Payment oracleDid={oracleDid} overrides={overrides} error={unpaid} onPaid={sayAgain} />
-          </Suspense>
-        ) : (
-          !isPassed && (
-            <Parts.ErrorCard error={told} onRetry={box.fault ? box.outbox.tryNow : retry} />
-          )
-        )}
+        <Trouble
+          {...{ oracleDid, overrides, box, sendMessageError, errors: [fault, error] }}
+          onSayAgain={lastSaid && sayAgain}
+        />
       </div>
       {!view.isAtEnd && <End onJump={view.toEnd} />}
       <Line isLost={run.reconnecting} />
@@ -125,6 +115,37 @@ export function Thread(props: ThreadProps) {
       </Field>
     </section>
   )
+}
+
+interface TroubleProps extends Pick<ThreadProps, 'oracleDid' | 'overrides'> {
+  readonly box: OutboxResult
+  readonly sendMessageError: OracleError | null
+  /** What else went wrong. */
+  readonly errors: readonly [fault: unknown, error: unknown]
+  readonly onSayAgain: (() => void) | undefined
+}
+
+/** What has to be paid before the message goes out, or what went wrong and can be tried again. */
+function Trouble(props: TroubleProps) {
+  const { oracleDid, overrides, box, sendMessageError, errors, onSayAgain } = props
+  const { components: Parts } = useLook()
+  const Payment = Parts.PaymentCard ?? OwnPaymentCard
+  if (sendMessageError?.code === 'payment_required')
+    return (
+      <Suspense>
+        <Payment
+          oracleDid={oracleDid}
+          overrides={overrides}
+          error={sendMessageError}
+          onPaid={() => onSayAgain?.()}
+        />
+      </Suspense>
+    )
+  const told = [errors[0], box.fault, sendMessageError, errors[1]].find((one) => one != null)
+  // What the outbox tries again by itself is no fault that a person has to do something about.
+  if (box.waiting.length > 0 && told instanceof OracleError && isPassing(told)) return null
+  const retry = box.fault ? box.outbox.tryNow : sendMessageError ? onSayAgain : undefined
+  return <Parts.ErrorCard error={told} onRetry={retry} />
 }
 
 /** The code that pays is fetched when something is to be paid. */

@@ -188,7 +188,10 @@ const scenes: Readonly<Record<string, Scene>> = {
     return over
   },
   takeover: telling(
-    `Stop the server now with kill -9 and start it again: another process takes this answer over. ${Array.from({ length: 60 }, (_, nth) => `word ${nth + 1}`).join(' ')}`,
+    [
+      'Stop the server now with kill -9 and start it again: another process takes this answer over.',
+      ...Array.from({ length: 60 }, (_, nth) => `word ${nth + 1}`),
+    ].join(' '),
     { words: 2, ms: 500 },
   ),
 }

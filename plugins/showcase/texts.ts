@@ -28,10 +28,12 @@ const sum = (litres: number[]) => litres.reduce((all, one) => all + one, 0)
 That is all.`
 
 /** An answer that is longer than any window. */
-export const long = Array.from(
-  { length: 60 },
-  (_, nth) =>
-    `### Part ${nth + 1}\n\nThe meter of house ${nth + 1} was read in the morning, when the light was good and the lid was dry. It stood at ${1000 + nth * 37} litres, which is ${nth % 2 === 0 ? 'more' : 'less'} than a week before, and nobody was at home to say why.`,
+export const long = Array.from({ length: 60 }, (_, nth) =>
+  [
+    `### Part ${nth + 1}\n\nThe meter of house ${nth + 1} was read in the morning,`,
+    `when the light was good and the lid was dry. It stood at ${1000 + nth * 37} litres,`,
+    `which is ${nth % 2 === 0 ? 'more' : 'less'} than a week before, and nobody was at home.`,
+  ].join(' '),
 ).join('\n\n')
 
 /** An answer in Arabic and Hebrew, with code and numbers between. */

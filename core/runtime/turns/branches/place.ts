@@ -1,5 +1,5 @@
 import { RuntimeError } from '../../../errors.ts'
-import { rowOfMessage } from '../journal/find-message.ts'
+import { rowOfMessage } from '../sessions/find-message.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import { messageOf, positionOf } from '../journal/steps.ts'
 

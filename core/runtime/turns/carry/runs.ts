@@ -77,10 +77,9 @@ export class Runs {
     this.sessions = new Sessions({ db, dialect, now, commits, oracle, roomIdOf, notices })
     this.gates = options.gates ?? new RunGates({ records: [] })
     const at = options.at ?? (() => {})
-    const { sessions, gates } = this
-    const own = { store: this.#store, gates, log, at }
+    const own = { store: this.#store, gates: this.gates, sessions: this.sessions, log, at }
     const settler = (this.#settler = new Settler({ ...own, notices: endNotices }))
-    this.#speaker = new Speaker({ ...own, sessions, watchers: this.#watchers, notices }, options)
+    this.#speaker = new Speaker({ ...own, watchers: this.#watchers, notices }, options)
     const replicas = (this.#replicas = new Replicas({ store, log }))
     this.#followers = new Followers(this.#store, log, {
       enter: (runId, onReady) => replicas.run(runId, onReady),

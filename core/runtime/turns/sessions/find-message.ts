@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { FoundMessage } from '../../../plugin.ts'
-import { messageOf } from './steps.ts'
-import type { RunDatabase, StepsTable } from './tables.ts'
+import { messageOf } from '../journal/steps.ts'
+import type { RunDatabase, StepsTable } from '../journal/tables.ts'
 
 /** How many rows may name an id, such as that of a call within it, before the message of the id is given up. */
 const mostAlike = 50
