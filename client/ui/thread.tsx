@@ -12,7 +12,7 @@ import { straight } from './markdown/links.ts'
 import { Message, textOf } from './message.tsx'
 import { ModelPicker } from './model-picker.tsx'
 import { isPassing } from './outbox.ts'
-import { useLook } from './parts.tsx'
+import { type Components, useLook } from './parts.tsx'
 import { type ProgressOf, useProgress } from './progress.tsx'
 import { Told } from './told.tsx'
 import { type Feedback, useFeedback } from './use-feedback.ts'
@@ -44,11 +44,8 @@ export function Thread(props: ThreadProps) {
   const files = useFiles(oracleDid, overrides)
   const progress = useProgress(address)
   const feedback = useFeedback(oracleDid, sessionId, overrides)
-  const isHere = useCallback((id: string) => id === sessionId, [sessionId])
-  const box = useOutbox(oracleDid, isHere, overrides)
-  const messages = useMemo(() => all.filter((message) => !box.hides(message)), [all, box.hides])
-  const settled = isSending ? 0 : messages.length
-  const branches = useBranches(oracleDid, sessionId, overrides, settled)
+  const { box, messages } = useShown(address, all)
+  const branches = useBranches(oracleDid, sessionId, overrides, isSending ? 0 : messages.length)
   const sayIn = (id: string, text?: string) => {
     if (text !== undefined) box.outbox.add(id, text)
     onSession(id)
@@ -62,9 +59,7 @@ export function Thread(props: ThreadProps) {
   }
   const sayAgain = () => lastSaid && void say(textOf(lastSaid), lastSaid.attachments)
   const lastSaid = messages.findLast(({ type }) => type === 'human')
-  const { Composer: Field = Composer, ConnectionLine: Line = ConnectionLine } = Parts
-  const { JumpToEnd: End = JumpToEnd, ModelPicker: Picker = ModelPicker } = Parts
-  const { Waiting: Queue = Waiting } = Parts
+  const { Field, Line, End, Picker, Queue } = chosen(Parts)
   return (
     <section className="oc-thread" data-state={status}>
       <div
@@ -116,6 +111,25 @@ export function Thread(props: ThreadProps) {
     </section>
   )
 }
+
+/** The parts below the messages: the kit's own, where the page has none in their place. */
+const chosen = (parts: Components) => ({
+  Field: parts.Composer ?? Composer,
+  Line: parts.ConnectionLine ?? ConnectionLine,
+  End: parts.JumpToEnd ?? JumpToEnd,
+  Picker: parts.ModelPicker ?? ModelPicker,
+  Queue: parts.Waiting ?? Waiting,
+})
+
+/** The messages of a chat without those that wait, which stand behind them. */
+function useShown({ oracleDid, sessionId, overrides }: ThreadAddress, all: readonly IMessage[]) {
+  const isHere = useCallback((id: string) => id === sessionId, [sessionId])
+  const box = useOutbox(oracleDid, isHere, overrides)
+  const messages = useMemo(() => all.filter((message) => !box.hides(message)), [all, box.hides])
+  return { box, messages }
+}
+
+type ThreadAddress = Pick<ThreadProps, 'oracleDid' | 'sessionId' | 'overrides'>
 
 interface TroubleProps extends Pick<ThreadProps, 'oracleDid' | 'overrides'> {
   readonly box: OutboxResult
