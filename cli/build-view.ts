@@ -8,6 +8,7 @@ export const modulesOfPage = [
   'react/jsx-runtime',
   'react-dom/client',
   'oracle-runtime-client',
+  'oracle-runtime-client/live-agent',
   'oracle-runtime-client/memory',
   'oracle-runtime-client/payments',
   'oracle-runtime-client/notices',

@@ -1,6 +1,7 @@
 import a2a from './a2a/index.ts'
 import agUi from './ag-ui/index.ts'
 import aiSdk from './ai-sdk/index.ts'
+import calls from './calls/index.ts'
 import connect from './connect/index.ts'
 import memory from './memory/index.ts'
 import messaging from './messaging/index.ts'
@@ -20,6 +21,7 @@ export const bundled = [
   a2a,
   agUi,
   aiSdk,
+  calls,
   connect,
   memory,
   messaging,

@@ -21,6 +21,9 @@ export const coreBudget = 9 * 1024
 /** The limit of what `/notices` adds to an app that has the core, with what the entry fetches later. */
 export const noticesBudget = 3 * 1024
 
+/** The limit of what `/live-agent` adds to an app that has the core, with what a call fetches later. */
+export const liveAgentBudget = 8 * 1024
+
 /** The limit of what a chat fetches later, and of what serves no chat, in bytes of gzip. */
 export const laterBudget = { chat: 9 * 1024, seldom: 5.5 * 1024 }
 
@@ -48,6 +51,15 @@ export async function sizeOf(entry: string): Promise<EntrySize> {
 export async function addedBy(entry: string): Promise<number> {
   const both = sum(await bundle(['index', entry]), gzip)
   return both - sum(await bundle(['index']), gzip)
+}
+
+/** The bytes of gzip that `/live-agent` adds to an app that has the core: its hook, and what is fetched at the first call. */
+export async function liveAgentSize(): Promise<number> {
+  const chunks = await bundle(['index', 'live-agent'])
+  return sum(
+    chunks.filter(({ name }) => /^live-/.test(name)),
+    gzip,
+  )
 }
 
 type Chunk = Extract<Rolldown.RolldownOutput['output'][number], { type: 'chunk' }>

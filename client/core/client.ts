@@ -49,17 +49,18 @@ export class OracleClient {
   readonly tokens: Tokens
   readonly actions = new Map<string, RegisteredAction>()
   readonly transactSignX: TransactionFn
-  readonly #options: OracleClientOptions
+  /** What the client was made with. */
+  readonly options: OracleClientOptions
   readonly #timing: Timing
   readonly #things = new Map<string, unknown>()
   readonly #models = new Map<string, string | undefined>()
 
   constructor(options: OracleClientOptions) {
-    this.#options = options
+    this.options = options
     this.wallet = options.wallet
     this.#timing = { ...usualTiming, ...options.timing }
     this.tokens = new Tokens((kind) =>
-      kind === 'delegation' ? this.#options.createDelegation : this.#options.createInvocation,
+      kind === 'delegation' ? options.createDelegation : options.createInvocation,
     )
     this.transactSignX =
       options.transactSignX ??
@@ -74,7 +75,7 @@ export class OracleClient {
       return new Resource(async (self) => {
         if (apiUrl) return { apiUrl, wsUrl: wsUrl ?? apiUrl }
         const { resolveOracle } = await import('../later/resolve.ts')
-        return resolveOracle(self, oracleDid, this.#options.resolverUrl, wsUrl)
+        return resolveOracle(self, oracleDid, this.options.resolverUrl, wsUrl)
       })
     })
   }
@@ -82,8 +83,7 @@ export class OracleClient {
   /** One session with an oracle; every caller gets the same store. */
   chat({ oracleDid, sessionId, overrides = {} }: ChatAddress): Chat {
     return this.#once(`chat ${sessionId}`, oracleDid, overrides, () => {
-      const { tokens, actions } = this
-      const { storage } = this.#options
+      const { tokens, actions, options } = this
       return new Chat({
         oracleDid,
         sessionId,
@@ -91,7 +91,7 @@ export class OracleClient {
         tokens,
         actions,
         timing: this.#timing,
-        storage: () => storage ?? sessionStorage,
+        storage: () => options.storage ?? sessionStorage,
         config: () => this.config(oracleDid, overrides).read(),
         model: () => this.#models.get(oracleDid),
       })

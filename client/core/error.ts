@@ -18,6 +18,12 @@ export type OracleErrorCode =
   | 'plugin_not_available'
   | 'payment_pending'
   | 'payment_failed'
+  | 'media_denied'
+  | 'media_unavailable'
+  | 'consent_needed'
+  | 'call_not_verified'
+  | 'call_failed'
+  | 'call_ended'
 
 /** The body of every error answer of an oracle. The server has the same type; a test compares the two. */
 export interface ErrorBody {

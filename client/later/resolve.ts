@@ -129,7 +129,7 @@ const json = <T>(url: string) =>
  * The address of a DID's document. The DID of a did:web says it; a resolver knows every other. Without a resolver there
  * is none, and the server that the page came from may be the oracle.
  */
-function documentAddress(did: string, resolverUrl: string | undefined) {
+export function documentAddress(did: string, resolverUrl: string | undefined): string | undefined {
   const [, method, name = '', ...path] = did.split(':')
   if (method === 'web')
     return `https://${decodeURIComponent(name)}/${path.length ? path.join('/') : '.well-known'}/did.json`

@@ -6,7 +6,7 @@ import { Media } from './media/media.ts'
 import { proofOf } from './signalling/proof.ts'
 import { answeredFingerprint, readOffer } from './signalling/sdp.ts'
 import type { Speech } from './speech/choosing.ts'
-import { CallRows, dayMs, secondsOf, times } from './rows.ts'
+import { CallRows, type NewCall, dayMs, secondsOf, times } from './rows.ts'
 import type { CallsTable, EndedBy } from './tables.ts'
 import { Conversation } from './talking/conversation.ts'
 import type { z } from 'zod'
@@ -43,6 +43,8 @@ interface Live {
 /** How often a process says that it lives; how long before its end a call is told so. */
 const beatMs = 1_500
 const lastMinuteMs = 60_000
+/** How long the last frames take at most, when the process ends. */
+const leavingMs = 150
 
 /** The calls of this process, and the rows of all. */
 export class Calls {
@@ -53,6 +55,7 @@ export class Calls {
   readonly #media = new Media()
   readonly #live = new Map<string, Live>()
   #opening = 0
+  #placing: Promise<unknown> = Promise.resolve()
   #beating: NodeJS.Timeout | undefined
 
   constructor(boot: CallsBoot, speech: Speech) {
@@ -81,11 +84,11 @@ export class Calls {
       wanted.replaces === undefined ? undefined : await this.#replaced(did, wanted.replaces)
     const id = randomUUID()
     if (before) await this.end(before.id, 'replaced')
-    const minutesLeft = await this.rows.minutesLeft(did)
-    await this.#demandPlace(did, minutesLeft)
-    this.#opening++
+    const { row, minutesLeft } = await this.#takePlace(
+      { id, did, sessionId: wanted.sessionId },
+      before,
+    )
     try {
-      const row = await this.rows.insert({ id, did, sessionId: wanted.sessionId }, before)
       const conversation = this.#converse(row, wanted, before)
       const live: Live = { id, did, conversation, timers: [] }
       const answer = await this.#media.open(
@@ -124,6 +127,19 @@ export class Calls {
     }
   }
 
+  /** Takes a place for a call. One asks after another, so that the last place is given once. */
+  #takePlace(call: NewCall, before: CallsTable | undefined) {
+    const taken = this.#placing.then(async () => {
+      const minutesLeft = await this.rows.minutesLeft(call.did)
+      await this.#demandPlace(call.did, minutesLeft)
+      const row = await this.rows.insert(call, before)
+      this.#opening++
+      return { row, minutesLeft }
+    })
+    this.#placing = taken.catch(() => undefined)
+    return taken
+  }
+
   /** Ends a call, wherever it is carried: its process hears of it within two seconds. */
   async end(id: string, by: EndedBy): Promise<void> {
     const live = this.#live.get(id)
@@ -144,7 +160,10 @@ export class Calls {
 
   async close(): Promise<void> {
     clearInterval(this.#beating)
-    for (const { conversation } of [...this.#live.values()]) conversation.end('server')
+    const live = [...this.#live.values()]
+    for (const { conversation } of live) conversation.move()
+    // The pages are told before the connections end.
+    if (live.length > 0) await new Promise((resolve) => setTimeout(resolve, leavingMs))
     await this.#media.end()
   }
 

@@ -1,4 +1,4 @@
-import { definePlugin, reply, RuntimeError } from '#core'
+import { builtView, definePlugin, reply, RuntimeError } from '#core'
 import { z } from 'zod'
 import { Calls } from './calls.ts'
 import { environment } from './environment.ts'
@@ -67,6 +67,18 @@ export default definePlugin({
           ? 'The call ends after your words.'
           : 'The call is over.'
       },
+    },
+  },
+
+  // `/calls/…` are routes, so the view stands beside them.
+  web: {
+    '/calls-page': builtView('/calls-page/view.js', new URL('built/view.js', import.meta.url)),
+  },
+  views: {
+    calls: {
+      label: { en: 'Call', sw: 'Simu', fr: 'Appel' },
+      module: '/calls-page/view.js',
+      order: 65,
     },
   },
 

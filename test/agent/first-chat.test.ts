@@ -9,7 +9,8 @@ const program = `
   let url
   registerHooks({
     load(address, context, next) {
-      if (url && /agent\\/state\\/(engine-pieces|graph)\\.ts|dist\\/(messages|output_parsers)\\/index\\.js/.test(address)) {
+      const own = /agent\\/state\\/(engine-pieces|graph)\\.ts|models-demo\\/demo-model\\.ts/
+      if (url && (own.test(address) || /dist\\/(messages|output_parsers)\\/index\\.js/.test(address))) {
         console.log('loads ' + address)
         setImmediate(() => fetch(url + '/health').then(({ status }) => console.log('health ' + status)))
       }
@@ -42,10 +43,12 @@ it('a server in production loads what a turn needs before anybody chats, in piec
   try {
     for await (const line of createInterface({ input: server.stdout })) {
       const loads =
-        /^loads .*\/(engine-pieces|graph|messages|output_parsers)(\/index)?\.[tj]s$/.exec(line)
+        /^loads .*\/(engine-pieces|graph|messages|output_parsers|demo-model)(\/index)?\.[tj]s$/.exec(
+          line,
+        )
       if (loads) seen.push(loads[1] ?? '')
       else if (line === 'listens' || line.startsWith('health ')) seen.push(line)
-      if (seen.at(-1) === 'health 200' && seen.includes('graph')) break
+      if (seen.at(-1) === 'health 200' && seen.includes('demo-model')) break
     }
   } finally {
     server.kill('SIGKILL')
@@ -57,6 +60,7 @@ it('a server in production loads what a turn needs before anybody chats, in piec
     'messages',
     'output_parsers',
     'graph',
+    'demo-model',
   ])
   // Between two pieces the server has answered.
   const [first, last] = [seen.indexOf('messages'), seen.indexOf('graph')]

@@ -21,7 +21,8 @@ export function Page({ wallet, options }: { wallet: DevelopmentWallet; options: 
 function Chat(options: IChatOptions) {
   const { messages, status } = useChat(options)
   const last: IMessage | undefined = messages.at(-1)
-  return <p title={status}>{String(last?.content)}{String(useLiveAgent().isReady)}<Bell oracleDid={options.oracleDid} /></p>
+  const { isReady } = useLiveAgent(options.oracleDid)
+  return <p title={status}>{String(last?.content)}{String(isReady)}<Bell oracleDid={options.oracleDid} /></p>
 }
 function Bell({ oracleDid }: { oracleDid: string }) {
   const { notices, unread, markSeen } = useNotices(oracleDid)

@@ -5,7 +5,7 @@ import { circles } from '../support/floors.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const sources = new Map(
-  globSync('client/{*,core/**/*,later/*,react/*,wallet/*}.ts', { cwd: root }).map((path) => [
+  globSync('client/{*,call/*,core/**/*,later/*,react/*,wallet/*}.ts', { cwd: root }).map((path) => [
     path,
     readFileSync(join(root, path), 'utf8'),
   ]),
@@ -14,6 +14,7 @@ const sources = new Map(
 /** What a file of a room may import by value; types and what `import()` fetches later may come from any room. */
 const allowed: Readonly<Record<string, RegExp>> = {
   core: /^client\/core\//,
+  call: /^client\/(core|call)\//,
   later: /^(client\/(core|later)\/|eventsource-parser$)/,
   react: /^(client\/(core|react)\/|react$)/,
   wallet: /^client\/(core\/error\.ts|wallet\/)/,
@@ -58,6 +59,7 @@ describe('the rooms of the client', () => {
     ['client/core/x.ts', `import type { ReactNode } from 'react'`],
     ['client/core/x.ts', `import { LiveReply } from '../later/reply.ts'`],
     ['client/core/x.ts', `import { useChat } from '../react/use-chat.ts'`],
+    ['client/core/x.ts', `import { LiveCall } from '../call/live-call.ts'`],
     ['client/react/x.ts', `import { type A, validated } from '../later/schema.ts'`],
     ['client/later/x.ts', `import { useChat } from '../react/use-chat.ts'`],
     ['client/wallet/x.ts', `import { Chat } from '../core/chat/chat.ts'`],

@@ -1,5 +1,13 @@
 import { expect, it } from 'vitest'
-import { addedBy, coreBudget, laterBudget, noticesBudget, sizeOf } from '../../bench/client/size.ts'
+import {
+  addedBy,
+  coreBudget,
+  laterBudget,
+  liveAgentBudget,
+  liveAgentSize,
+  noticesBudget,
+  sizeOf,
+} from '../../bench/client/size.ts'
 
 it('the core stays within its budget, and brings no peer along', async () => {
   const { gzip, later, seldom } = await sizeOf('index')
@@ -14,4 +22,10 @@ it('what shows notices stays within its own', async () => {
   const added = await addedBy('notices')
   expect(added).toBeGreaterThan(512)
   expect(added).toBeLessThanOrEqual(noticesBudget)
+}, 60_000)
+
+it('what calls stays within its own', async () => {
+  const added = await liveAgentSize()
+  expect(added).toBeGreaterThan(2_048)
+  expect(added).toBeLessThanOrEqual(liveAgentBudget)
 }, 60_000)

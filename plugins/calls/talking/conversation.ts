@@ -130,6 +130,12 @@ export class Conversation {
     this.announce(this.#phrases.minuteLeft)
   }
 
+  /** This process goes down: the page is to call again, and another process says the rest. */
+  move(): void {
+    this.#line.notice('MOVING', 'The server goes down; the call goes on elsewhere.')
+    this.end('server')
+  }
+
   end(by: EndedBy): void {
     if (this.#isEnded) return
     this.#line.end(by)
@@ -257,7 +263,7 @@ export class Conversation {
     if (told.event === 'run') {
       if (told.data.partialLength !== undefined) run.sentences.backTo(told.data.partialLength)
       run.isOver = false
-      if (this.#waiting?.runId === run.id) this.#waiting = undefined
+      this.#decided(run)
       if (!this.#speaker.isBusy) this.#line.show('thinking')
     } else if (told.event === 'message') this.#say(run, run.sentences.push(told.data.content))
     else if (told.event === 'tool_call') {
@@ -272,6 +278,13 @@ export class Conversation {
       this.#line.notice(told.data.code, told.data.error)
       this.announce(told.data.error)
     } else if (told.event === 'done') this.#over(run)
+  }
+
+  /** The run that waited goes on: somebody has decided, here or elsewhere. */
+  #decided({ id }: Told): void {
+    if (this.#waiting?.runId !== id) return
+    this.#waiting = undefined
+    this.#line.send({ type: 'decided', runId: id })
   }
 
   #ask(run: Told, data: Extract<FollowedEvent, { event: 'interrupt' }>['data']): void {
@@ -298,7 +311,7 @@ export class Conversation {
       if (heardBefore?.runId === run.id && to <= heardBefore.chars) continue
       this.#line.caption(`${run.id}:${from}`, 'agent', text)
       this.#speaker.say({ runId: run.id, from, to, text: spoken.text })
-      this.#line.show('speaking')
+      if (!this.#speaker.isHeld) this.#line.show('speaking')
     }
   }
 

@@ -52,6 +52,7 @@ export type AgentFrame =
       readonly args: Readonly<Record<string, unknown>>
       readonly toolCallId: string
     }
+  | { readonly type: 'decided'; readonly runId: string }
   | { readonly type: 'notice'; readonly code: string; readonly text: string }
   | { readonly type: 'ended'; readonly by: string }
 

@@ -112,26 +112,6 @@ it('a hook without a provider above it says so in the words of the specification
   ])
 })
 
-it('what waits for its plugin says which one', async () => {
-  const { provided } = { provided: await providedByWallet() }
-  const calls = hook(() => liveAgent.useLiveAgent('did:key:z'), provided)
-  const call = { callType: 'audio', sessionId: 's', userDid: 'did:key:z' } as const
-  for (const [plugin, promise] of [['calls', calls.now.callAgent(call)]] as const) {
-    const error = await promise.catch((thrown: unknown) => thrown)
-    expect(error).toBeInstanceOf(core.OracleError)
-    expect(error).toMatchObject({
-      code: 'plugin_not_available',
-      message: expect.stringContaining(`"${plugin}" plugin`),
-    })
-  }
-  await calls.now.endCall()
-})
-
-async function providedByWallet() {
-  const props = await testWallet()
-  return (child: React.ReactNode) => <core.OraclesProvider {...props}>{child}</core.OraclesProvider>
-}
-
 it('an oracle is found by its DID where it says it is, and nowhere else', async () => {
   await using app = await testApp({ plugins: [], env: { ORACLE_PRICE: '3 IXO' } })
   const { initialWallet, createDelegation } = await testWallet()
