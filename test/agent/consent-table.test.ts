@@ -92,7 +92,9 @@ it('the page on security says of every bundled tool what its definition says', a
   const plugins = everyPlugin.flatMap((entry) =>
     typeof entry === 'function' ? entry({}) : [entry],
   )
-  const defined = plugins.flatMap(({ name, definition: { tools = {}, toolsFor } }) => {
+  // What is there in development alone shows things that are made up.
+  const lasting = plugins.filter(({ definition }) => definition.defaultState !== 'development')
+  const defined = lasting.flatMap(({ name, definition: { tools = {}, toolsFor } }) => {
     if (typeof tools === 'function') throw new Error(`${name} makes its tools at boot: list them.`)
     if (toolsFor && !perTurn[name]) throw new Error(`${name} has tools of a turn: list them above.`)
     // What `toolsFor` gives is foreign unless it says otherwise, whatever its effect.
