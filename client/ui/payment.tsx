@@ -32,7 +32,9 @@ interface NamedClaim {
 }
 
 function claimsIn({ details }: OracleError): NamedClaim[] {
-  return (Array.isArray(details) ? details : []).map((claim) => {
+  // A refusal before the first event has the claims themselves; one that was streamed has the event that names them.
+  const { claims = details }: { claims?: unknown } = Object(details)
+  return (Array.isArray(claims) ? claims : []).map((claim) => {
     const { claimId, amount = '', denom = '', payAt } = Object(claim)
     return { id: String(claimId), amount: `${String(amount)} ${String(denom)}`.trim(), payAt }
   })

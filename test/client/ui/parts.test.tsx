@@ -45,7 +45,7 @@ it('takes what a reader thinks of an answer, and knows it after a reload', async
   await say('/show rtl')
   await until(() => texts('.oc-thread-name').length === 1)
   const pressed = (of: typeof all) =>
-    of('[aria-pressed]').map((one) => one.getAttribute('aria-pressed'))
+    of('.oc-actions [aria-pressed]').map((one) => one.getAttribute('aria-pressed'))
   ;(await button('Good answer')).click()
   await until(() => pressed(all).join() === 'true,false')
   const { sessions } = await oracle
