@@ -9,13 +9,10 @@ export { useBranches, useDraft } from './ui/hooks.ts'
 export type { AlreadyDone, Branches, Versions } from './ui/hooks.ts'
 export { Markdown } from './ui/markdown/markdown.tsx'
 export type { MarkdownProps, Renderers } from './ui/markdown/markdown.tsx'
-export { BranchPicker, EditForm, Message, MessageActions } from './ui/message.tsx'
-export type {
-  BranchPickerProps,
-  EditFormProps,
-  MessageActionsProps,
-  MessageProps,
-} from './ui/message.tsx'
+export { EditForm } from './ui/edit-form.tsx'
+export type { EditFormProps } from './ui/edit-form.tsx'
+export { BranchPicker, Message, MessageActions } from './ui/message.tsx'
+export type { BranchPickerProps, MessageActionsProps, MessageProps } from './ui/message.tsx'
 export { ModelPicker } from './ui/model-picker.tsx'
 export type { ModelPickerProps } from './ui/model-picker.tsx'
 export { isPassing, isUnmade, newName } from './ui/outbox.ts'

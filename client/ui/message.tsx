@@ -1,5 +1,6 @@
 import { memo, useState } from 'react'
 import type { IMessage } from '../core/records.ts'
+import { EditForm } from './edit-form.tsx'
 import type { Versions } from './hooks.ts'
 import { Markdown } from './markdown/markdown.tsx'
 import { endingOf, useLook } from './parts.tsx'
@@ -93,43 +94,6 @@ function Said({ text, isOwn, isStreaming }: SaidProps) {
   if (text === '') return null
   return (
     <Markdown text={text} isStreaming={isStreaming} imageHosts={imageHosts} renderers={renderers} />
-  )
-}
-
-/** The props of `EditForm`. */
-export interface EditFormProps {
-  readonly text: string
-  /** Takes the new words; none when the edit is taken back. */
-  readonly onEnd: (edited: string) => void
-}
-
-/** A text that is changed in its place. */
-export function EditForm({ text, onEnd }: EditFormProps) {
-  const words = useWords()
-  const [edited, setEdited] = useState(text)
-  return (
-    <form
-      className="oc-edit"
-      onSubmit={(event) => {
-        event.preventDefault()
-        onEnd(edited)
-      }}
-    >
-      <textarea
-        dir="auto"
-        aria-label={words.edit}
-        value={edited}
-        rows={3}
-        autoFocus
-        onChange={(event) => setEdited(event.target.value)}
-      />
-      <div className="oc-row">
-        <button type="submit">{words.send}</button>
-        <button type="button" className="oc-quiet" onClick={() => onEnd('')}>
-          {words.cancel}
-        </button>
-      </div>
-    </form>
   )
 }
 

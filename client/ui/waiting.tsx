@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react'
-import { EditForm } from './message.tsx'
+import { EditForm } from './edit-form.tsx'
 import type { OutboxEntry } from './outbox.ts'
 import type { OutboxResult } from './use-outbox.ts'
 import { useWords } from './words.ts'

@@ -10,7 +10,6 @@ export default definePlugin({
   version: '0.1.0',
   summary: 'Shows every state that a chat can be in: a person types /show and the name of one.',
   whenToUse: ['The user types /show.'],
-  examples: ['/show markdown', '/show approval', '/show parallel', '/show payment'],
   tags: ['demo', 'test', 'ui'],
   visibility: 'on-demand',
   stability: 'experimental',

@@ -38,10 +38,10 @@ await describeWith('chromium', 'memory in the page', (program) => {
     }
     await page.goto(`${url}/playground/#/chat`)
     await page.waitForURL(/#\/chat\/.+/)
-    const first = page.url()
     await say('remember that I live in Lusaka')
     await page.getByRole('button', { name: 'Approve' }).click()
     await answered('I remember from now on: “I live in Lusaka”').waitFor()
+    const first = page.url() // The first words have made the session.
 
     await newChat()
     await say('where do I live?')

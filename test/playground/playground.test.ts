@@ -168,8 +168,8 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     const granting = page.waitForRequest(`${app.url}/grants`)
     await page.goto(`${app.url}/playground/#/chat`)
     const user = z.object({ did: z.string() }).parse((await granting).postDataJSON())
-    await page.waitForURL(/#\/chat\/.+/)
-    const session = page.url().split('/').at(-1) ?? ''
+    const { sessionId: session } = await opened.sessions!.ensure({ user })
+    await page.goto(`${app.url}/playground/#/chat/${session}`)
     const bell = page.getByRole('button', { name: /^Notices/ })
     await bell.waitFor()
     // A turn that a plugin begins in the open chat is shown, though this page asked for nothing.

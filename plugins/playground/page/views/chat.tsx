@@ -99,6 +99,7 @@ export function ChatView(props: Props) {
             sessionId={id}
             unmade={unmade}
             kept={open.current?.model}
+            isListed={open.current !== undefined}
           />
         )}
       </div>
@@ -117,10 +118,12 @@ function Conversation({
   onDraftSent,
   onEvent,
   kept,
+  isListed,
   unmade,
 }: Props & {
-  /** The model that the session keeps. */
+  /** The model that the session keeps, once the session is listed. */
   kept: string | undefined
+  isListed: boolean
   /** Stands for the session of a new chat. */
   unmade: string
 }) {
@@ -141,7 +144,10 @@ function Conversation({
   const approval = useApproval(address)
   const announcer = useChatAnnouncer(address)
   const { models, model, setModel } = useModels(oracle.did)
-  useEffect(() => setModel(kept), [sessionId, kept])
+  // A session that was made just now is not in the list yet, and keeps what was chosen before its first words.
+  useEffect(() => {
+    if (sessionId === '' || isListed) setModel(kept)
+  }, [sessionId, isListed, kept])
 
   const files = useUploads(oracle)
   const [times, setTimes] = useState<ReadonlyMap<string, number>>(new Map())
