@@ -177,6 +177,21 @@ function pronounceable(bytes: Buffer): string {
   return words.join(' ')
 }
 
+/** The default as somebody would write it into the environment; what it becomes may be no text that a schema takes. */
+function writtenDefault(schema: Schema): unknown {
+  const def = schema._zod.def as { defaultValue?: unknown; innerType?: Schema; in?: Schema }
+  if (def.defaultValue !== undefined) return def.defaultValue
+  const inner = def.innerType ?? def.in
+  return inner && writtenDefault(inner)
+}
+
+/** A value as a variable takes it: some take "on" and "off" alone for what is true and false. */
+function written(schema: Schema, value: unknown): string {
+  if (typeof value !== 'boolean' || parseVariable(schema, String(value)).success)
+    return String(value)
+  return value ? 'on' : 'off'
+}
+
 /** One row of the table that `npm run env` prints. */
 export interface Variable {
   readonly name: string
@@ -200,7 +215,10 @@ export function describeVariables(owner: string, shape: Shape): Variable[] {
       required: !fallback.success,
       secret: meta.secret === true,
       generated: meta.generate !== undefined,
-      default: value === undefined || meta.secret ? undefined : String(value),
+      default:
+        value === undefined || meta.secret
+          ? undefined
+          : written(schema, writtenDefault(schema) ?? value),
       description: meta.description ?? '',
     }
   })

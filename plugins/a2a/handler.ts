@@ -3,6 +3,7 @@ import type {
   CancelTaskRequest,
   GetTaskRequest,
   ListTasksRequest,
+  ListTasksResponse,
   Message,
   SendMessageRequest,
   StreamResponse,
@@ -80,7 +81,7 @@ export class TurnsHandler implements A2ARequestHandler {
     return this.#noting(this.#demand(id).then((turn) => this.#task(turn)))
   }
 
-  listTasks(request: ListTasksRequest) {
+  listTasks(request: ListTasksRequest): Promise<ListTasksResponse> {
     return this.#noting(this.#list(request))
   }
 

@@ -1,3 +1,4 @@
+import type { AgentCard } from '@a2a-js/sdk'
 import { z } from 'zod'
 import { definePlugin, reply, RuntimeError, type ToldError } from '#core'
 import payments from '../payments/index.ts'
@@ -49,7 +50,7 @@ export default definePlugin({
     let served: ReturnType<typeof servedCard> | undefined
     return {
       isOn,
-      card: () => cardOf(parts()),
+      card: (): AgentCard => cardOf(parts()),
       served: () => (served ??= servedCard(parts())),
       /** What to paste into another agent; nothing where others do not come. */
       connect: (url: string) =>

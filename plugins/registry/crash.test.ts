@@ -11,7 +11,7 @@ const headers = { authorization: `Bearer ${key}` }
 await onEachDatabase('a server that is killed', (where) => {
   it(
     'has kept everything that it acknowledged, and nothing half',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async () => {
       const folder = mkdtempSync(join(tmpdir(), 'oracle-crash-'))
       const env = {

@@ -10,7 +10,7 @@ import { apiKeys, asKey, asVerifier } from '../../../test/support/registry.ts'
 await onEachDatabase('a server that is killed while oracles evaluate', (where) => {
   it(
     'has every verdict that it acknowledged, each with its credential',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async () => {
       const folder = mkdtempSync(join(tmpdir(), 'oracle-claims-'))
       const env = {
