@@ -5,11 +5,13 @@ import { labelOf, readBrought, type Brought } from './brought.ts'
 import { Bell } from './parts/bell.tsx'
 import { Boundary } from './parts/boundary.tsx'
 import { newChat, to, useRoute } from './route.ts'
-import { BroughtView } from './views/brought.tsx'
 import { ChatView } from './views/chat.tsx'
 import { WireView } from './views/wire.tsx'
 
 // Who comes to chat does not wait for the other views.
+const BroughtView = lazy(async () => ({
+  default: (await import('./views/brought.tsx')).BroughtView,
+}))
 const ApiView = lazy(async () => ({ default: (await import('./views/api.tsx')).ApiView }))
 const CapabilitiesView = lazy(async () => ({
   default: (await import('./views/capabilities.tsx')).CapabilitiesView,
@@ -142,18 +144,22 @@ export function Playground({ oracle }: { oracle: Oracle }) {
       <main id="main" tabIndex={-1} className={shownName}>
         <Title text={other ? labelOf(other) : views[view]} isQuiet={shownName === 'chat'} />
         <Boundary key={shownName}>
-          {other ? (
-            <BroughtView
-              view={other}
-              oracle={oracle}
-              sessionId={sessionId}
-              route={[detail, ...rest].filter((part) => part !== '')}
-              announce={announce}
-            />
-          ) : isOpen ? (
+          {isOpen && !other ? (
             <p role="status">Asking…</p>
           ) : (
-            <Suspense fallback={<p role="status">Asking…</p>}>{shown[view]()}</Suspense>
+            <Suspense fallback={<p role="status">Asking…</p>}>
+              {other ? (
+                <BroughtView
+                  view={other}
+                  oracle={oracle}
+                  sessionId={sessionId}
+                  route={[detail, ...rest].filter((part) => part !== '')}
+                  announce={announce}
+                />
+              ) : (
+                shown[view]()
+              )}
+            </Suspense>
           )}
         </Boundary>
         <p className="hidden" role="status">

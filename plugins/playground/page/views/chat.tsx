@@ -138,6 +138,8 @@ function Conversation({
     [sessionId],
   )
   const box = useOutbox(oracle.did, isIn)
+  // Words are on their way before the chat has begun its turn: their session may have to be made first.
+  const isBusy = isSending || box.isSending
   const messages = useMemo(() => all.filter((message) => !box.hides(message)), [all, box.hides])
   const isWaiting = box.waiting.length > 0 && sendMessageError && isPassing(sendMessageError)
   const run = useRun(address)
@@ -173,11 +175,15 @@ function Conversation({
   })
 
   const say = (message: string) => {
-    if (!message.trim() || isSending || !files.isReady) return
+    if (!message.trim() || isBusy || !files.isReady) return
     const { attachments } = files
     setText('')
     files.clear()
     deliver({ message, attachments })
+  }
+  const stop = () => {
+    if (isSending) void abortStream()
+    else if (box.sending) box.outbox.cancel(box.sending.id)
   }
   /** Sends a message, and keeps it for the case that something has to be paid first. */
   const deliver = ({ message, attachments }: Said) => {
@@ -282,7 +288,7 @@ function Conversation({
             }}
             onKeyDown={(event) => {
               if (event.nativeEvent.isComposing) return
-              if (event.key === 'Escape' && isSending) return void abortStream()
+              if (event.key === 'Escape' && isBusy) return stop()
               if (event.key === 'ArrowUp' && text === '' && lastSaid.message)
                 return setText(lastSaid.message)
               if (event.key !== 'Enter' || event.shiftKey) return
@@ -308,8 +314,8 @@ function Conversation({
           </label>
           <span className="faint">{run.reconnecting ? 'Reconnecting…' : ''}</span>
           {oracle.price && <TurnCost oracleDid={oracle.did} runId={run.ended && run.runId} />}
-          {isSending ? (
-            <button type="button" className="stop" onClick={() => void abortStream()}>
+          {isBusy ? (
+            <button type="button" className="stop" onClick={stop}>
               Stop
             </button>
           ) : (
