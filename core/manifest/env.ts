@@ -54,8 +54,7 @@ interface VariableMeta {
 /** The metadata of a schema, wherever in its wrappers `.meta()` was called. */
 export function metaOf(schema: Schema): VariableMeta & Record<string, unknown> {
   const own = z.globalRegistry.get(schema) ?? {}
-  const def = schema._zod.def as { innerType?: Schema; in?: Schema }
-  const inner = def.innerType ?? def.in
+  const { inner } = withinOf(schema)
   return inner ? { ...metaOf(inner), ...own } : own
 }
 
@@ -179,10 +178,15 @@ function pronounceable(bytes: Buffer): string {
 
 /** The default as somebody would write it into the environment; what it becomes may be no text that a schema takes. */
 function writtenDefault(schema: Schema): unknown {
+  const { inner, defaultValue } = withinOf(schema)
+  return defaultValue ?? (inner && writtenDefault(inner))
+}
+
+/** What a schema is made around, and the value that it has in place of none. */
+function withinOf(schema: Schema): { readonly inner?: Schema; readonly defaultValue?: unknown } {
   const def = schema._zod.def as { defaultValue?: unknown; innerType?: Schema; in?: Schema }
-  if (def.defaultValue !== undefined) return def.defaultValue
   const inner = def.innerType ?? def.in
-  return inner && writtenDefault(inner)
+  return { ...(inner && { inner }), defaultValue: def.defaultValue }
 }
 
 /** A value as a variable takes it: some take "on" and "off" alone for what is true and false. */
