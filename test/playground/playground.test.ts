@@ -95,6 +95,14 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     expect(complaints).toEqual([])
   })
 
+  it('opens at every name of this machine', async () => {
+    const { page, complaints } = await visit()
+    await page.goto(`${url.replace('127.0.0.1', 'localhost')}/playground/#/capabilities`)
+    await page.waitForURL(`${url}/playground/#/capabilities`)
+    await page.getByRole('article', { name: 'weather' }).waitFor()
+    expect(complaints).toEqual([])
+  })
+
   it('is at most 110 kB of script and style for a chat, compressed, and 15 kB for each other view', async () => {
     const { page } = await visit('chat')
     const assets = join(root, 'plugins/playground/built')

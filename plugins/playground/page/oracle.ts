@@ -23,7 +23,8 @@ let oracle: Oracle
 /** Reads the server's description of the oracle, and makes a client for this browser's user. */
 export async function meetOracle(): Promise<Oracle> {
   const response = await fetch('/.well-known/oracle.json')
-  const facts = (await response.json()) as Oracle & { memory?: unknown }
+  const facts = (await response.json()) as Oracle & { memory?: unknown; apiUrl: string }
+  await goHome(new URL(facts.apiUrl))
   const { did, name, model, runtime, price = null } = facts
   const { initialWallet: wallet, ...rest } = await createDevelopmentWallet({
     ledger: location.origin,
@@ -34,6 +35,21 @@ export async function meetOracle(): Promise<Oracle> {
   const hasMemory = facts.memory !== undefined
   return (oracle = { did, name, model, runtime, price, hasMemory, userDid, isOperator, client })
 }
+
+const loopback = ['localhost', '127.0.0.1', '[::1]']
+
+/**
+ * Goes to the address that the server has for itself. Names of this machine are one server and several origins to a browser,
+ * and the page asks no other origin.
+ */
+async function goHome({ origin, hostname, port }: URL): Promise<void> {
+  const isSameServer = port === location.port && [hostname, location.hostname].every(isLoopback)
+  if (!isSameServer || origin === location.origin) return
+  location.replace(origin + location.pathname + location.search + location.hash)
+  await new Promise(() => undefined) // until the page is gone
+}
+
+const isLoopback = (host: string) => loopback.includes(host)
 
 /**
  * Grants this browser's user everything on this server, so that every view works. The server allows that to its own page
