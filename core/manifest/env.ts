@@ -54,7 +54,7 @@ interface VariableMeta {
 /** The metadata of a schema, wherever in its wrappers `.meta()` was called. */
 export function metaOf(schema: Schema): VariableMeta & Record<string, unknown> {
   const own = z.globalRegistry.get(schema) ?? {}
-  const { inner } = withinOf(schema)
+  const inner = innerOf(withinOf(schema))
   return inner ? { ...metaOf(inner), ...own } : own
 }
 
@@ -178,16 +178,21 @@ function pronounceable(bytes: Buffer): string {
 
 /** The default as somebody would write it into the environment; what it becomes may be no text that a schema takes. */
 function writtenDefault(schema: Schema): unknown {
-  const { inner, defaultValue } = withinOf(schema)
-  return defaultValue ?? (inner && writtenDefault(inner))
+  const def = withinOf(schema)
+  const inner = innerOf(def)
+  return def.defaultValue ?? (inner && writtenDefault(inner))
 }
 
-/** What a schema is made around, and the value that it has in place of none. */
-function withinOf(schema: Schema): { readonly inner?: Schema; readonly defaultValue?: unknown } {
-  const def = schema._zod.def as { defaultValue?: unknown; innerType?: Schema; in?: Schema }
-  const inner = def.innerType ?? def.in
-  return { ...(inner && { inner }), defaultValue: def.defaultValue }
+/** What a schema is made around. */
+const innerOf = ({ innerType, in: taken }: Within): Schema | undefined => innerType ?? taken
+
+/** The parts of a schema that wraps another; a default may be a function, which runs when it is read. */
+interface Within {
+  readonly defaultValue?: unknown
+  readonly innerType?: Schema
+  readonly in?: Schema
 }
+const withinOf = (schema: Schema) => schema._zod.def as Within
 
 /** A value as a variable takes it: some take "on" and "off" alone for what is true and false. */
 function written(schema: Schema, value: unknown): string {
