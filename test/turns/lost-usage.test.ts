@@ -28,6 +28,11 @@ await onEachDatabase('an answer whose process died in the middle', (where) => {
       // The end of another turn brings the words of all into the database.
       const other = (await first.post('/sessions', {})).body.sessionId
       await first.send(other, 'Hello')
+      // Where no other server follows the run, its words are written with a batch.
+      const written = () =>
+        office.rows(`select e.run_id from kernel_run_events e join kernel_runs r on r.id = e.run_id
+          where r.session_id = '${sessionId}' and e.body like '%Well%'`)
+      await expect.poll(written, patient).not.toEqual([])
       await first.kill()
       await office.rows(
         `update kernel_runs set ${row} where session_id = '${sessionId}' returning id`,
