@@ -196,7 +196,8 @@ function useOwnHost(oracle: Oracle, sessionId: string, announce: (sentence: stri
 
 /** Whether the list of chats is folded away; Ctrl or ⌘ with B folds it and brings it back. */
 function useFolding() {
-  const [isFolded, setFolded] = useState(false)
+  // A narrow page begins with the chat itself.
+  const [isFolded, setFolded] = useState(() => matchMedia('(max-width: 46rem)').matches)
   useEffect(() => {
     const hear = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'b') return

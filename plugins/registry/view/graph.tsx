@@ -1,4 +1,5 @@
-import { useMemo } from 'react'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { layOut, radius } from './layout.ts'
 
 /** The entities and edges that a walk through the registry reached. */
 export interface Walk {
@@ -7,8 +8,6 @@ export interface Walk {
   readonly truncated: boolean
 }
 
-const width = 640
-const rowHeight = 110
 /** How many entities the drawing shows at most; the tree shows all of them. */
 const drawn = 60
 
@@ -24,10 +23,10 @@ export function Graph(props: {
 }) {
   const { walk, names, onSelect } = props
   const nameOf = (did: string) => names.get(did) ?? shortOf(did)
-  const places = useMemo(() => placesOf(walk), [walk])
-  const height = Math.max(...places.values().map(({ y }) => y), 0) + 60
+  const [box, width] = useWidth()
+  const { places, height } = useMemo(() => layOut(walk.nodes.slice(0, drawn), width), [walk, width])
   return (
-    <div>
+    <div ref={box}>
       <svg
         viewBox={`0 0 ${width} ${height}`}
         className="graph"
@@ -50,19 +49,12 @@ export function Graph(props: {
         {walk.edges.map(({ from, role, to }) => {
           const [a, b] = [places.get(from), places.get(to)]
           if (!a || !b) return null
-          const length = Math.hypot(b.x - a.x, b.y - a.y) || 1
-          const [dx, dy] = [((b.x - a.x) / length) * 16, ((b.y - a.y) / length) * 16]
+          const line = lineOf(a, b)
           return (
             <g key={`${from} ${role} ${to}`} className="edge">
-              <line
-                x1={a.x + dx}
-                y1={a.y + dy}
-                x2={b.x - dx}
-                y2={b.y - dy}
-                markerEnd="url(#arrow)"
-              />
+              <line {...line} markerEnd="url(#arrow)" />
               {walk.edges.length <= 24 && (
-                <text x={(a.x + b.x) / 2} y={(a.y + b.y) / 2 - 4}>
+                <text x={(line.x1 + line.x2) / 2} y={(line.y1 + line.y2) / 2 + 4}>
                   {role}
                 </text>
               )}
@@ -73,7 +65,7 @@ export function Graph(props: {
           const { x, y } = places.get(did) ?? { x: 0, y: 0 }
           return (
             <a key={did} href={`#/registry/${encodeURIComponent(did)}`}>
-              <circle className={depth === 0 ? 'node root' : 'node'} cx={x} cy={y} r={12} />
+              <circle className={depth === 0 ? 'node root' : 'node'} cx={x} cy={y} r={radius} />
               <text className="name" x={x} y={y + 28}>
                 {clipped(nameOf(did))}
               </text>{' '}
@@ -141,25 +133,45 @@ function Branch({ walk, nameOf, did, above, onSelect }: BranchProps) {
   )
 }
 
-/** Rows by depth, each spread over the width, so that names have room. */
-function placesOf({ nodes }: Walk): Map<string, { x: number; y: number }> {
-  const places = new Map<string, { x: number; y: number }>()
-  const rows = Map.groupBy(nodes.slice(0, drawn), ({ depth }) => depth).values()
-  let y = 40
-  for (const row of rows) {
-    const perLine = 6
-    for (let from = 0; from < row.length; from += perLine) {
-      const line = row.slice(from, from + perLine)
-      line.forEach(({ did }, at) =>
-        places.set(did, {
-          x: ((at + 0.5) / line.length) * width,
-          y: y + (at % 2) * (line.length > 3 ? 22 : 0),
-        }),
-      )
-      y += rowHeight
-    }
+/** How wide the drawing may be. It is drawn as wide as it is shown, so its letters keep their size. */
+function useWidth() {
+  const box = useRef<HTMLDivElement>(null)
+  const [width, setWidth] = useState(640)
+  useEffect(() => {
+    const element = box.current
+    if (!element) return
+    const look = new ResizeObserver(() => {
+      // A view that is out of sight has no width.
+      if (element.clientWidth > 0) setWidth(element.clientWidth)
+    })
+    look.observe(element)
+    return () => look.disconnect()
+  }, [])
+  return [box, width] as const
+}
+
+interface Place {
+  readonly x: number
+  readonly y: number
+}
+
+/** How far below the middle of an entity its two labels end. */
+const belowLabels = 50
+
+/** An edge from the labels of the upper entity to the circle of the lower one; beside each other, from circle to circle. */
+function lineOf(a: Place, b: Place) {
+  const clear = radius + 4
+  if (Math.abs(b.y - a.y) < belowLabels + clear) {
+    const side = Math.sign(b.x - a.x) * clear
+    return { x1: a.x + side, y1: a.y, x2: b.x - side, y2: b.y }
   }
-  return places
+  const isDown = b.y > a.y
+  return {
+    x1: a.x,
+    y1: a.y + (isDown ? belowLabels : -clear),
+    x2: b.x,
+    y2: b.y + (isDown ? -clear : belowLabels),
+  }
 }
 
 const clipped = (name: string) => (name.length > 18 ? `${name.slice(0, 17)}…` : name)

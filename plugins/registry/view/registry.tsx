@@ -2,6 +2,7 @@ import { useState } from 'react'
 import { Fault, LinesField, TextField, useAnswer, useHost } from 'oracle-runtime-client/view'
 import { Graph, type Walk } from './graph.tsx'
 import { EntityEditor } from './entity.tsx'
+import { Records } from './records.tsx'
 
 /** An entity as the registry shows it. */
 export interface Entity {
@@ -68,7 +69,7 @@ export function RegistryView() {
             {!found.isLoading && items.length === 0 && (
               <p className="faint">None yet. Create one below.</p>
             )}
-            <ul className="picks">
+            <ul className="picks registry-picks">
               {items.map((entity) => (
                 <li key={entity.did}>
                   <a
@@ -90,7 +91,7 @@ export function RegistryView() {
             }}
           />
         </div>
-        <div>
+        <div className={selected ? 'registry-chosen' : ''}>
           {selected ? (
             <Selected
               key={selected}
@@ -166,12 +167,20 @@ function Selected(props: {
         {walk.data && <Graph walk={walk.data} names={names} onSelect={(node) => go(node)} />}
       </section>
       <EntityEditor did={did} onChanged={reload} />
+      <Records did={did} />
     </>
   )
 }
 
+/** A protocol by its name and version; one without a name by what its entities have. */
+const labelOf = ({ name, did, version, effective }: Protocol) => {
+  const of = Object.keys(effective.properties).slice(0, 4).join(', ') || 'no properties'
+  return `${name ?? `of ${of} (${did.slice(-6)})`}, version ${version}`
+}
+
 const organisation = {
   type: 'Protocol',
+  name: 'Organisation',
   properties: { name: { type: 'string', required: true }, country: 'string', website: 'string' },
   relationships: { implements: 'ProjectEntity', owns: 'Device' },
 }
@@ -241,8 +250,7 @@ function Create({ onCreated }: { onCreated: (did: string) => void }) {
           )}
           {known.map((one) => (
             <option key={one.did} value={one.did}>
-              {Object.keys(one.effective.properties).slice(0, 4).join(', ') || 'no properties'} (
-              {one.did.slice(-6)}, version {one.version})
+              {labelOf(one)}
             </option>
           ))}
         </select>

@@ -1,3 +1,5 @@
+import { ticksOf } from './figures.ts'
+
 /** The sample sizes for one value of the plotted input. */
 export interface Point {
   readonly x: number
@@ -7,18 +9,25 @@ export interface Point {
 
 const width = 560
 const height = 280
-const left = 52
-const bottom = 36
+const left = 66
+const bottom = 52
 
 /**
  * A plot of sizes over one of their inputs, with the chosen point; a table below has the same numbers. Most of the length
  * is the markup of axes and marks, which share the two scales.
  */
-export function Plot(props: { points: readonly Point[]; label: string; chosen: number }) {
-  const { points, label, chosen } = props
+export function Plot(props: {
+  points: readonly Point[]
+  label: string
+  chosen: number
+  /** Said behind the number at the chosen point: what it leaves out. */
+  about?: string
+}) {
+  const { points, label, chosen, about } = props
   if (points.length < 2) return <p>There is nothing to plot.</p>
   const [from, to] = [points[0]!.x, points.at(-1)!.x]
-  const top = niceTop(Math.max(...points.map((point) => point.adjustedSize)))
+  const rows = rowsUpTo(Math.max(...points.map((point) => point.adjustedSize)))
+  const top = rows.at(-1) ?? 1
   const x = (value: number) => left + ((value - from) / (to - from)) * (width - left - 12)
   const y = (value: number) => height - bottom - (value / top) * (height - bottom - 12)
   const line = (of: (point: Point) => number) =>
@@ -38,23 +47,28 @@ export function Plot(props: { points: readonly Point[]; label: string; chosen: n
         role="img"
         aria-label={`Sample size over ${label.toLowerCase()}, ${nearest.adjustedSize} at ${short(nearest.x)}`}
       >
-        {[0, 0.25, 0.5, 0.75, 1].map((part) => (
-          <g key={part}>
-            <line
-              className="grid"
-              x1={left}
-              x2={width - 12}
-              y1={y(part * top)}
-              y2={y(part * top)}
-            />
-            <text className="tick end" x={left - 8} y={y(part * top) + 4}>
-              {Math.round(part * top).toLocaleString('en')}
-            </text>
-            <text className="tick middle" x={x(from + part * (to - from))} y={height - 14}>
-              {short(from + part * (to - from))}
+        {rows.map((size) => (
+          <g key={size}>
+            <line className="grid" x1={left} x2={width - 12} y1={y(size)} y2={y(size)} />
+            <text className="tick end" x={left - 8} y={y(size) + 4}>
+              {size.toLocaleString('en')}
             </text>
           </g>
         ))}
+        {ticksOf(from, to).map((value) => (
+          <text key={value} className="tick middle" x={x(value)} y={height - bottom + 20}>
+            {value}
+          </text>
+        ))}
+        <text className="axis middle" x={left + (width - left - 12) / 2} y={height - 8}>
+          {label}
+        </text>
+        <text
+          className="axis middle"
+          transform={`translate(14 ${(height - bottom) / 2 + 6}) rotate(-90)`}
+        >
+          Households
+        </text>
         <path className="curve second" d={line((point) => point.calculatedSize)} />
         <path className="curve" d={line((point) => point.adjustedSize)} />
         {isInside && (
@@ -74,7 +88,8 @@ export function Plot(props: { points: readonly Point[]; label: string; chosen: n
         <span className="key first" /> to be drawn <span className="key second" /> answers needed
         {isInside && (
           <span className="here">
-            {label.toLowerCase()} {short(nearest.x)}: <strong>{nearest.adjustedSize}</strong>
+            {label.toLowerCase()} {short(nearest.x)}: <strong>{nearest.adjustedSize}</strong>{' '}
+            {about}
           </span>
         )}
       </figcaption>
@@ -112,11 +127,9 @@ export function Plot(props: { points: readonly Point[]; label: string; chosen: n
 
 const short = (value: number) => String(+value.toPrecision(3))
 
-/** The next larger number that divides into round steps. */
-function niceTop(largest: number): number {
-  const unit = 10 ** Math.floor(Math.log10(Math.max(largest, 4)))
-  return Math.max(
-    4,
-    [1, 2, 2.5, 4, 5, 8, 10].map((step) => step * unit).find((step) => step >= largest) ?? largest,
-  )
+/** Round numbers from 0 to the first that is no smaller than the largest. */
+function rowsUpTo(largest: number): number[] {
+  const [first = 0, second = 1] = ticksOf(0, Math.max(largest, 4))
+  const step = second - first
+  return Array.from({ length: Math.ceil(Math.max(largest, 4) / step) + 1 }, (_, nth) => nth * step)
 }

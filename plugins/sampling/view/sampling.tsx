@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'react'
-import { Fault, NumberField, TextField, useAnswer, useHost } from 'oracle-runtime-client/view'
+import { Copy, Fault, NumberField, TextField, useAnswer, useHost } from 'oracle-runtime-client/view'
+import { rounded } from './figures.ts'
 import { Plot, type Point } from './plot.tsx'
 import { Selection } from './selection.tsx'
 
@@ -178,6 +179,7 @@ export function SamplingView() {
               points={curve.data[axis]}
               label={axes[axis].label}
               chosen={axes[axis].chosen(inputs)}
+              about={strata.length > 0 ? 'without strata' : undefined}
             />
           )}
         </section>
@@ -185,55 +187,84 @@ export function SamplingView() {
 
       {design && (
         <>
-          <section className="card" aria-labelledby="result-title" aria-live="polite">
-            <h2 id="result-title">The design</h2>
-            <dl className="figures">
-              <div>
-                <dt>Answers needed</dt>
-                <dd>{design.parameters.calculatedSize}</dd>
-              </div>
-              <div>
-                <dt>To be drawn, with dropout</dt>
-                <dd className="strong">{design.parameters.adjustedSize}</dd>
-              </div>
-              <div>
-                <dt>Of</dt>
-                <dd>{design.parameters.population}</dd>
-              </div>
-              <div>
-                <dt>Revision</dt>
-                <dd>{design.revision}</dd>
-              </div>
-            </dl>
-            {design.stratification && <StrataTable of={design.stratification} />}
-            <h3>Step by step</h3>
-            <ol className="steps">
-              {steps.map(({ step, formula, result }) => (
-                <li key={step}>
-                  <strong>{step}</strong>
-                  <code>{formula}</code>
-                  <output>{result}</output>
-                </li>
-              ))}
-            </ol>
-            {design.warnings.length > 0 && (
-              <details>
-                <summary>{design.warnings.length} things to document</summary>
-                <ul>
-                  {design.warnings.map(({ message }) => (
-                    <li key={message}>{message}</li>
-                  ))}
-                </ul>
-              </details>
-            )}
-            <p className="faint">
-              Record <code>{design.designId}</code>
-            </p>
-          </section>
+          <Result design={design} steps={steps} />
           <Selection key={design.designId} design={design} />
         </>
       )}
     </>
+  )
+}
+
+/** The sizes of a design: with strata those of all strata together, for these are drawn. */
+function sizesOf({ parameters, stratification }: Design) {
+  if (!stratification) return { needed: parameters.calculatedSize, drawn: parameters.adjustedSize }
+  const sum = (of: 'requiredSize' | 'sampleSize') =>
+    stratification.strata.reduce((total, one) => total + one[of], 0)
+  return { needed: sum('requiredSize'), drawn: sum('sampleSize') }
+}
+
+/** A design with its steps, whose numbers are short to read and whole to copy. */
+function Result({ design, steps }: { design: Design; steps: readonly Step[] }) {
+  const { needed, drawn } = sizesOf(design)
+  const { stratification, warnings, parameters } = design
+  const whole = () =>
+    steps.map(({ step, formula, result }) => `${step}\t${formula}\t${result}`).join('\n')
+  return (
+    <section className="card" aria-labelledby="result-title" aria-live="polite">
+      <h2 id="result-title">The design</h2>
+      <dl className="figures">
+        <Figure name="Answers needed">{needed}</Figure>
+        <Figure name="To be drawn, with dropout" isStrong>
+          {drawn}
+        </Figure>
+        <Figure name="Of">{parameters.population}</Figure>
+        <Figure name="Revision">{design.revision}</Figure>
+      </dl>
+      {stratification && (
+        <>
+          <p className="faint">
+            Each stratum is large enough by itself; without strata {parameters.adjustedSize} would
+            be drawn.
+          </p>
+          <StrataTable of={stratification} />
+        </>
+      )}
+      <div className="row spread">
+        <h3>Step by step</h3>
+        <Copy text={whole}>Copy all digits</Copy>
+      </div>
+      <ol className="steps">
+        {steps.map(({ step, formula, result }) => (
+          <li key={step}>
+            <strong>{step}</strong>
+            <code>{rounded(formula)}</code>
+            <output title={result}>{rounded(result)}</output>
+          </li>
+        ))}
+      </ol>
+      {warnings.length > 0 && (
+        <details>
+          <summary>{warnings.length} things to document</summary>
+          <ul>
+            {warnings.map(({ message }) => (
+              <li key={message}>{rounded(message)}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+      <p className="faint">
+        Record <code className="break">{design.designId}</code>
+      </p>
+    </section>
+  )
+}
+
+function Figure(props: { name: string; isStrong?: boolean; children: number }) {
+  return (
+    <div>
+      <dt>{props.name}</dt>
+      <dd className={props.isStrong ? 'strong' : ''}>{props.children.toLocaleString('en')}</dd>
+    </div>
   )
 }
 

@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react'
 import { Json } from 'oracle-runtime-client/view'
 
 /** A step of a run, as the server's trace tells it. */
@@ -17,7 +18,12 @@ export interface Step {
 const inLine = ['step', 'at', 'ms', 'kind', 'within', 'firstMs']
 
 /** The steps of a run as bars on one axis of time, which are a list for whoever listens to the page. */
-export function Timeline({ steps }: { steps: readonly Step[] }) {
+export function Timeline(props: {
+  steps: readonly Step[]
+  /** What stands below the facts of a step. */
+  children: (step: number) => ReactNode
+}) {
+  const { steps, children } = props
   const begin = Math.min(...steps.map(({ at }) => at))
   const length = Math.max(1, ...steps.map(({ at, ms }) => at + ms - begin))
   const share = (ms: number) => `${(ms / length) * 100}%`
@@ -51,6 +57,7 @@ export function Timeline({ steps }: { steps: readonly Step[] }) {
                 <span className="figure">{figuresOf(step, after)}</span>
               </summary>
               <Json value={Object.fromEntries(facts)} label={`${nameOf(step)} in full`} />
+              {children(step.step)}
             </details>
           </li>
         )

@@ -97,6 +97,7 @@ function Plugin({ plugin, total, isNew, canLoad, onLoad, onAsk }: PluginProps) {
     routes,
   } = plugin
   const cost = costOf(plugin)
+  const toLoad = loaded ? 0 : (plugin.toolBytes ?? 0)
   const isOut = ['excluded', 'disabled', 'failed'].includes(state)
   const word = loaded && visibility === 'on-demand' ? 'loaded in this chat' : state
   return (
@@ -150,12 +151,17 @@ function Plugin({ plugin, total, isNew, canLoad, onLoad, onAsk }: PluginProps) {
             aria-label={`Share of the prompt of ${name}`}
           />{' '}
           {cost.toLocaleString('en')} bytes
+          {toLoad > 0 && ` now, ${(cost + toLoad).toLocaleString('en')} if loaded`}
         </dd>
         <dt>Stability</dt>
         <dd>{plugin.stability}</dd>
       </dl>
       {canLoad && (
-        <button type="button" onClick={() => onLoad().then(() => setFault(undefined), setFault)}>
+        <button
+          type="button"
+          className="quiet"
+          onClick={() => onLoad().then(() => setFault(undefined), setFault)}
+        >
           Load {name}
         </button>
       )}

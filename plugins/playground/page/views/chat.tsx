@@ -297,7 +297,7 @@ function Conversation({
             }}
           />
         </label>
-        <div className="row spread">
+        <div className="row spread wrap">
           <AttachButton onAdd={files.add} />
           {oracle.hasMemory && sessionId && (
             <Incognito sessionId={sessionId} onChange={setIncognito} />

@@ -1,4 +1,5 @@
 import { Fault, Json, useAnswer } from 'oracle-runtime-client/view'
+import { AtStep } from '../parts/at-step.tsx'
 import { Timeline, type Step } from '../parts/timeline.tsx'
 import { to } from '../route.ts'
 
@@ -55,7 +56,11 @@ export function RunsView({ sessionId, runId }: { sessionId: string; runId?: stri
                 aria-current={run.runId === shown ? 'true' : undefined}
               >
                 <span>
-                  {new Date(run.startedAt).toLocaleTimeString()} {run.status}
+                  {new Date(run.startedAt).toLocaleString(undefined, {
+                    dateStyle: 'medium',
+                    timeStyle: 'medium',
+                  })}{' '}
+                  {run.status}
                 </span>
                 <small>{aboutOf(run)}</small>
               </a>
@@ -63,7 +68,7 @@ export function RunsView({ sessionId, runId }: { sessionId: string; runId?: stri
           ))}
         </ul>
       </section>
-      {shown && <RunTrace key={shown} runId={shown} />}
+      {shown && <RunTrace key={shown} sessionId={sessionId} runId={shown} />}
     </>
   )
 }
@@ -74,7 +79,7 @@ function aboutOf({ ms, calls, tools }: RunLine): string {
   return [took, `${calls} model ${calls === 1 ? 'call' : 'calls'}`, ...used].join(' · ')
 }
 
-function RunTrace({ runId }: { runId: string }) {
+function RunTrace({ sessionId, runId }: { sessionId: string; runId: string }) {
   const { data, error, isLoading, reload } = useAnswer<Trace>(`/runs/${runId}/trace`)
   if (isLoading) return <p role="status">Asking…</p>
   if (!data) return <Fault error={error} />
@@ -92,7 +97,9 @@ function RunTrace({ runId }: { runId: string }) {
         {cost !== null && `, ${cost} USD`}
         {cut && ', texts are cut'}
       </p>
-      <Timeline steps={steps} />
+      <Timeline steps={steps}>
+        {(step) => <AtStep sessionId={sessionId} runId={runId} step={step} />}
+      </Timeline>
       <details>
         <summary>Usage</summary>
         <Json value={usage} label="Usage" />

@@ -1,5 +1,6 @@
 import { useState, useSyncExternalStore } from 'react'
 import { Copy } from 'oracle-runtime-client/view'
+import { rowsOf, type Row } from '../rows.ts'
 import { traffic, type Piece } from '../traffic.ts'
 
 const kinds = { http: 'Requests', sse: 'Stream frames', socket: 'Socket frames' } as const
@@ -15,11 +16,13 @@ export function WireView() {
       !hidden.has(piece.kind) &&
       (wanted === '' || `${piece.title}\n${piece.text}`.toLowerCase().includes(wanted)),
   )
-  const latest = shown.slice(-300).reverse()
+  const rows = rowsOf(shown)
+  const latest = rows.slice(-300).reverse()
   return (
     <>
       <p className="lead">
-        Requests, frames of streams and frames of sockets, with time and size. Newest first.
+        Requests, frames of streams and frames of sockets, by run, with time and size. Neighbouring
+        tokens are one row, and so is what came by stream and by socket. Newest first.
       </p>
       <section className="card" aria-label="Traffic">
         <div className="row wrap">
@@ -43,17 +46,21 @@ export function WireView() {
           </button>
         </div>
         <p className="faint" role="status">
-          {shown.length} of {pieces.length}
-          {shown.length > latest.length && `, the newest ${latest.length} shown`}
+          {shown.length} of {pieces.length} pieces in {rows.length} rows
+          {rows.length > latest.length && `, the newest ${latest.length} shown`}
         </p>
         <ul className="traffic">
           {latest.map((piece) => (
             <li key={piece.id}>
               <details>
                 <summary>
-                  <time>{clock(piece.at)}</time>
+                  <time dateTime={new Date(piece.at).toISOString()}>{clock(piece.at)}</time>
                   <span className={`tag ${piece.kind}`}>{tagOf(piece)}</span>
-                  <span className="title">{piece.title}</span>
+                  {piece.run && <code className="run">{piece.run.slice(0, 8)}</code>}
+                  <span className="title">
+                    {piece.name ?? piece.title}
+                    {piece.count > 1 && <b> × {piece.count}</b>}
+                  </span>
                   <span className="about">{previewOf(piece)}</span>
                   <span className="figure">
                     {piece.ms === undefined ? '' : `${Math.round(piece.ms)} ms`}
@@ -80,16 +87,24 @@ function toggled<T>(set: ReadonlySet<T>, item: T): ReadonlySet<T> {
   return next
 }
 
-const tagOf = ({ kind, status, direction }: Piece) =>
-  kind === 'http' ? String(status) : `${kind} ${direction === 'out' ? '→' : '←'}`
+const tagOf = ({ kind, status, direction, ways }: Row) =>
+  kind === 'http' ? String(status) : `${ways.join('+')} ${direction === 'out' ? '→' : '←'}`
 
-const clock = (at: number) => new Date(at).toISOString().slice(11, 23)
+/** Day and time, as the clock of this machine has them. */
+const clock = (at: number) => {
+  const day = new Date(at)
+  const two = (part: number) => String(part).padStart(2, '0')
+  const date = `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`
+  const time = [day.getHours(), day.getMinutes(), day.getSeconds()].map(two).join(':')
+  return `${date} ${time}.${String(day.getMilliseconds()).padStart(3, '0')}`
+}
 
 const sizeOf = (size: number) => (size < 1_000 ? `${size} B` : `${(size / 1_000).toFixed(1)} kB`)
 
 const lineOf = (piece: Piece) =>
-  `${clock(piece.at)} ${tagOf(piece)} ${piece.title} ${sizeOf(piece.size)}\n${piece.text}\n`
+  `${clock(piece.at)} ${piece.kind} ${piece.title} ${sizeOf(piece.size)}\n${piece.text}\n`
 
-/** The content of a frame on one line; empty for a request, whose title says enough. */
-const previewOf = ({ kind, text }: Piece) =>
-  kind === 'http' ? '' : kind === 'socket' ? text : (/^data: (.*)$/m.exec(text)?.[1] ?? '')
+/** What tokens say together, or the content of a frame on one line; empty for a request, whose title says enough. */
+const previewOf = ({ kind, text, words }: Row) =>
+  words ??
+  (kind === 'http' ? '' : kind === 'socket' ? text : (/^data: (.*)$/m.exec(text)?.[1] ?? ''))
