@@ -9,6 +9,7 @@ import type { ConversationOptions } from './options.ts'
 import { Quiet } from './quiet.ts'
 import { Runs, type Told } from './runs.ts'
 import type { Piece } from './sentences.ts'
+import { Silencing } from './silencing.ts'
 import { type Heard, Speaker } from './speaker.ts'
 import { spokenText } from './spoken-text.ts'
 
@@ -36,8 +37,11 @@ export class Conversation {
   readonly #quiet: Quiet
   #endsAfterwards: EndedBy | undefined
   #isEnded = false
+  /** Resolves once every reply that was interrupted ends where it was heard. */
   #cutting: Promise<unknown> = Promise.resolve()
-  #dropped: ((message: Extract<FromMedia, { type: 'dropped' }>) => void) | undefined
+  readonly #silencing = new Silencing()
+  /** What is being said now has interrupted the agent before all of its words were known. */
+  #hasInterrupted = false
   utterances = 0
   interruptions = 0
   /** How far the reply was heard that is being said. */
@@ -96,15 +100,15 @@ export class Conversation {
 
   /** What the thread of sound tells. */
   take(message: FromMedia): void {
+    if (message.type === 'dropped') return this.#silencing.stands(message)
     if (this.#isEnded) return
     if (message.type === 'frame') this.#frame(readFrame(message.text))
     else if (message.type === 'begun') this.#utteranceBegins()
     else if (message.type === 'sound') this.#utterance?.push(message.pcm)
     else if (message.type === 'ended') void this.#utteranceEnds(message.voicedMs)
     else if (message.type === 'over') this.#hold()
-    else if (message.type === 'sure') this.#interrupt()
+    else if (message.type === 'sure') this.#speaksOver()
     else if (message.type === 'played') this.#speaker.played(message)
-    else if (message.type === 'dropped') this.#dropped?.(message)
     else if (message.type === 'lost') this.end('lost')
     else if (message.type === 'hostile') {
       this.#options.log.warn({ reason: message.reason }, 'A call was ended by what its page sent')
@@ -197,7 +201,11 @@ export class Conversation {
     const goesOn = this.#phrases.goesOn.has(last) || text.trimEnd().endsWith(',')
     const { silenceMs, tell } = this.#options
     tell({ type: 'silence', ms: silenceMs + (goesOn ? waits.moreMs : 0) })
-    if (!this.#phrases.nods.has(words)) this.#interrupt()
+    if (!this.#phrases.nods.has(words)) this.#speaksOver()
+  }
+
+  #speaksOver(): void {
+    this.#hasInterrupted ||= this.#interrupt()
   }
 
   /** What the person said, or typed: a turn of the session, unless it was a nod, or only to stop. */
@@ -206,15 +214,19 @@ export class Conversation {
     const words = wordsOf(text)
     if (words === '') return
     this.#quiet.broken(true)
-    const wasSpeaking = this.#speaker.isBusy
-    if (wasSpeaking && this.#phrases.nods.has(words)) return this.#release()
+    const { nods, stops, refusals, decideFirst } = this.#phrases
+    const isBusy = this.#speaker.isBusy
+    const wasSpeaking = isBusy || this.#hasInterrupted
+    this.#hasInterrupted = false
+    if (isBusy && nods.has(words)) return this.#release()
     this.utterances++
     this.#line.caption(name, 'you', text)
-    if (this.#waiting && this.#phrases.refusals.has(words)) return this.#reject(this.#waiting)
+    if (this.#waiting && refusals.has(words)) return this.#reject(this.#waiting)
     this.#interrupt()
-    if (wasSpeaking && this.#phrases.stops.has(words)) return
-    if (this.#waiting) this.announce(this.#phrases.decideFirst)
-    void this.#start(text, name)
+    if (wasSpeaking && stops.has(words)) return
+    if (this.#waiting) this.announce(decideFirst)
+    // Anybody in the room can say "yes": it decides nothing, and is nothing to answer either.
+    if (!this.#waiting || !nods.has(words)) void this.#start(text, name)
   }
 
   async #start(text: string, name: string): Promise<void> {
@@ -334,50 +346,44 @@ export class Conversation {
   }
 
   /** The person has the word: what is said ends, and what was not heard is no part of the conversation. */
-  #interrupt(): void {
+  #interrupt(): boolean {
     clearTimeout(this.#alarm)
     const open = this.#runs.interrupted(this.#speaker.runs, this.#waiting?.runId)
-    if (!this.#speaker.isBusy && open.length === 0) return
+    const isHeard = this.#speaker.isBusy && !this.#silencing.isUnderWay
+    if (!isHeard && open.length === 0) return false
     this.interruptions++
     for (const run of open) {
       run.isCut = true
       clearTimeout(run.moment)
     }
     this.#line.send({ type: 'hold' })
-    this.#cutting = this.#cut(open)
-    this.#line.show('listening')
+    this.#line.show('held')
+    const cut = this.#silence().then(() => this.#cut(open))
+    // The next turn, and whoever looks at the history once the agent listens, find the reply ended.
+    this.#cutting = Promise.all([this.#cutting, cut]).then(() => {
+      if (this.#line.state === 'held' && !this.#speaker.isHeld) this.#line.show('listening')
+    })
+    return true
+  }
+
+  async #silence(): Promise<void> {
+    const place = await this.#silencing.place(() => {
+      this.#speaker.quiet()
+      this.#tellSound('drop')
+    })
+    this.heard = this.#speaker.drop(place) ?? this.heard
   }
 
   async #cut(runs: readonly Told[]): Promise<void> {
     const { turns, call, log } = this.#options
-    const place = await new Promise<Extract<FromMedia, { type: 'dropped' }> | undefined>(
-      (resolve) => {
-        const late = setTimeout(resolve, 200, undefined)
-        this.#dropped = (message) => {
-          clearTimeout(late)
-          resolve(message)
-        }
-        this.#speaker.quiet()
-        this.#tellSound('drop')
-      },
+    const where = { user: { did: call.did }, session: call.sessionId, finishWrites: true }
+    const said = this.heard
+    const cutting = runs.map(({ id }) =>
+      turns.cut({ ...where, runId: id, chars: said?.runId === id ? said.chars : 0 }),
     )
-    this.#dropped = undefined
-    const said = this.#speaker.drop(place) ?? this.heard
-    if (said) this.heard = said
-    for (const { id } of runs) {
-      const chars = said?.runId === id ? said.chars : 0
-      try {
-        await turns.cut({
-          user: { did: call.did },
-          session: call.sessionId,
-          runId: id,
-          chars,
-          finishWrites: true,
-        })
-      } catch (error) {
-        log.warn({ err: error }, 'A reply that was interrupted could not be cut')
-      }
-    }
+    for (const one of await Promise.allSettled(cutting))
+      if (one.status === 'rejected')
+        log.warn({ err: one.reason }, 'A reply that was interrupted could not be cut')
   }
 
   #silent(): void {

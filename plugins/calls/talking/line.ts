@@ -13,6 +13,10 @@ export class Line {
     this.#tell = tell
   }
 
+  get state(): CallState | undefined {
+    return this.#state
+  }
+
   send(frame: AgentFrame): void {
     if (!this.#isOver) this.#tell(JSON.stringify(frame))
   }

@@ -27,8 +27,11 @@ export interface Heard {
   readonly chars: number
 }
 
-/** How many sentences are made ahead, how many wait at most, and how much is unheard of what was just sent: 100 ms. */
-const bounds = { ahead: 2, queue: 500, unheardSamples: 4_800, tries: 2 }
+/**
+ * How many sentences are made ahead, how many wait at most, how much is unheard of what was just sent (100 ms), and how long a
+ * character takes to be said where nothing else tells: 15 in a second.
+ */
+const bounds = { ahead: 2, queue: 500, unheardSamples: 4_800, tries: 2, samplesPerCharacter: 3_200 }
 
 /** What a speaker speaks with. */
 export interface SpeakerOptions {
@@ -54,6 +57,8 @@ export class Speaker {
   #part = 0
   #making: AbortController | undefined
   #isHeld = false
+  /** From the moment that the sound is asked where it stands until it has answered: nothing more is made. */
+  #isQuiet = false
 
   constructor(options: SpeakerOptions) {
     this.#options = options
@@ -91,6 +96,7 @@ export class Speaker {
   /** Makes nothing more, before the sound is asked where it stands. */
   quiet(): void {
     this.#isHeld = false
+    this.#isQuiet = true
     this.#making?.abort()
   }
 
@@ -104,6 +110,7 @@ export class Speaker {
     const [first] = this.#queue
     const heard = first?.runId === undefined ? undefined : this.#heardOf(first, first.runId, place)
     this.#queue = []
+    this.#isQuiet = false
     return heard
   }
 
@@ -123,12 +130,14 @@ export class Speaker {
   #heardOf(
     queued: Queued,
     runId: string,
-    { part, sent = 0, samples = 0 }: Partial<Played> = {},
+    { part, sent = 0, samples = 0, isWhole = true }: Partial<Played> = {},
   ): Heard {
+    // A voice that is still making a sentence has not told how long it becomes.
+    const guessed = isWhole ? 0 : queued.text.length * bounds.samplesPerCharacter
     const share = this.#options.isByPage
       ? queued.heard / Math.max(queued.text.length, 1)
       : part === queued.part
-        ? Math.max(0, sent - bounds.unheardSamples) / Math.max(samples, 1)
+        ? Math.max(0, sent - bounds.unheardSamples) / Math.max(samples, guessed, 1)
         : 0
     return {
       runId,
@@ -145,7 +154,12 @@ export class Speaker {
   }
 
   #make(): void {
-    if (this.#making || this.#queue.filter(({ isMade }) => isMade).length >= bounds.ahead) return
+    if (
+      this.#isQuiet ||
+      this.#making ||
+      this.#queue.filter(({ isMade }) => isMade).length >= bounds.ahead
+    )
+      return
     const next = this.#queue.find(({ isMade }) => !isMade)
     if (!next) return
     next.isMade = true
