@@ -2,6 +2,7 @@ import { type FollowedEvent, RuntimeError } from '#core'
 import type { FromMedia } from '../media/messages.ts'
 import type { OpenUtterance } from '../speech/port.ts'
 import type { EndedBy } from '../tables.ts'
+import { beginTurn } from './begin-turn.ts'
 import { type PageFrame, readFrame } from './frames.ts'
 import { Line } from './line.ts'
 import { type Phrases, phrasesIn, wordsOf } from './phrases.ts'
@@ -12,6 +13,7 @@ import type { Piece } from './sentences.ts'
 import { Silencing } from './silencing.ts'
 import { type Heard, Speaker } from './speaker.ts'
 import { spokenText } from './spoken-text.ts'
+import { toSay } from './to-say.ts'
 
 /** A cough is over after so long; a tool that is slower is excused; silence is longer after a word that goes on. */
 const waits = {
@@ -70,8 +72,11 @@ export class Conversation {
       play: tell,
       tell: (type) => this.#tellSound(type),
       sayByPage: (id, text) => this.#line.send({ type: 'say', id, text }),
+      onBegun: ({ runId, from }) => {
+        if (runId !== undefined && runId !== this.heard?.runId) this.#isHeardTo(runId, from)
+      },
       onHeard: ({ runId, to }) => {
-        if (runId !== undefined) this.heard = { runId, chars: to }
+        if (runId !== undefined) this.#isHeardTo(runId, to)
       },
       onSilent: () => this.#silent(),
       onFailed: (error) => {
@@ -83,12 +88,9 @@ export class Conversation {
 
   /** Follows the session until the call ends. */
   async follow(): Promise<void> {
-    const { turns, call } = this.#options
     const { signal } = this.#following
-    const user = { did: call.did }
     try {
-      for await (const told of turns.follow({ user, session: call.sessionId, signal }))
-        this.#hear(told)
+      for await (const told of toSay(this.#options, signal)) this.#hear(told)
       this.end('session')
     } catch (error) {
       if (signal.aborted) return
@@ -156,8 +158,7 @@ export class Conversation {
     const { call, voiceName, hearingName } = this.#options
     if (frame.type === 'hello' && !this.#isGreeted) {
       this.#isGreeted = true
-      this.#line.send({ type: 'ready', callId: call.id, voice: voiceName, hearing: hearingName })
-      this.#line.show('listening')
+      this.#line.open({ type: 'ready', callId: call.id, voice: voiceName, hearing: hearingName })
     } else if (frame.type === 'say') this.#words(frame.text, `say:${frame.id}`)
     else if (frame.type === 'partial') this.#partial(frame.text)
     else if (frame.type === 'stop') this.#interrupt()
@@ -230,28 +231,10 @@ export class Conversation {
   }
 
   async #start(text: string, name: string): Promise<void> {
-    const { turns, call, hearingName } = this.#options
     this.#line.show('thinking')
     await this.#cutting // the reply that was interrupted ends before the next one begins
     try {
-      const turn = turns.start({
-        user: { did: call.did },
-        delegation: 'stored',
-        session: call.sessionId,
-        message: text,
-        metadata: {
-          call: {
-            id: call.id,
-            type: call.type,
-            by: hearingName,
-            ...(call.language && { language: call.language }),
-          },
-        },
-        approvals: 'events',
-        requestId: `${call.id}:${name}`.slice(0, 200),
-      })
-      turn.ended.catch(() => undefined) // its events are followed
-      await turn.begun
+      await beginTurn(this.#options, text, name)
     } catch (error) {
       const { code, message } =
         error instanceof RuntimeError ? error : { code: 'INTERNAL', message: 'That did not work.' }
@@ -384,6 +367,11 @@ export class Conversation {
     for (const one of await Promise.allSettled(cutting))
       if (one.status === 'rejected')
         log.warn({ err: one.reason }, 'A reply that was interrupted could not be cut')
+  }
+
+  #isHeardTo(runId: string, chars: number): void {
+    this.heard = { runId, chars }
+    this.#options.onHeard()
   }
 
   #silent(): void {

@@ -44,6 +44,8 @@ export interface SpeakerOptions {
   play(message: Omit<Extract<ToMedia, { type: 'play' }>, 'call'>): void
   tell(type: 'hold' | 'go'): void
   sayByPage(id: string, text: string): void
+  /** A sentence is the one to be heard now. */
+  onBegun(saying: Saying): void
   /** A sentence was heard to its end, or all were. */
   onHeard(saying: Saying): void
   onSilent(): void
@@ -76,6 +78,7 @@ export class Speaker {
   say(saying: Saying): void {
     if (this.#queue.length >= bounds.queue) return
     this.#queue.push({ ...saying, part: ++this.#part, isMade: false, heard: 0 })
+    if (this.#queue.length === 1) this.#options.onBegun(saying)
     this.#make()
   }
 
@@ -149,6 +152,8 @@ export class Speaker {
     const at = this.#queue.findIndex((one) => one.part === part)
     if (at < 0) return
     for (const heard of this.#queue.splice(0, at + 1)) this.#options.onHeard(heard)
+    const [next] = this.#queue
+    if (next) this.#options.onBegun(next)
     this.#make()
     if (!this.isBusy) this.#options.onSilent()
   }
