@@ -22,6 +22,7 @@ export function TextField({
       <label htmlFor={id}>{label}</label>
       <input
         id={id}
+        dir="auto"
         value={value}
         required={required}
         autoComplete="off"
@@ -74,6 +75,7 @@ export function LinesField({
       <textarea
         id={id}
         rows={rows}
+        dir="auto"
         value={value}
         spellCheck={false}
         aria-describedby={about && `${id}-about`}
