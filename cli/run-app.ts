@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { flushCompileCache } from 'node:module'
+import { networkAddresses, openToNetwork } from './lan.ts'
 import { RuntimeError } from '../core/errors.ts'
 import type { ListenOptions, StartingApp } from '../core/runtime/app.ts'
 
@@ -9,6 +10,8 @@ import type { ListenOptions, StartingApp } from '../core/runtime/app.ts'
  */
 export async function runApp(start: () => StartingApp, options?: ListenOptions) {
   try {
+    const isLan = process.argv.includes('--lan')
+    if (isLan) openToNetwork()
     const app = start()
     const address = await app.listen(options)
     // Node itself writes the cache at the end, and a server that is killed has none. What turns need is imported later.
@@ -18,12 +21,18 @@ export async function runApp(start: () => StartingApp, options?: ListenOptions) 
     const page = plugins.find(({ name }) => name === 'playground')
     if (page && page.state !== 'disabled') {
       console.log(`\n  Open ${address.url}/playground\n`)
+      if (isLan) tellNetwork(address.port)
       if (process.argv.includes('--open')) openInBrowser(`${address.url}/playground`)
     }
     return address
   } catch (error) {
     return fail(error)
   }
+}
+
+function tellNetwork(port: number): void {
+  for (const url of networkAddresses(port)) console.log(`  In this network: ${url}/playground`)
+  console.log('  Plain HTTP: whoever is between two machines of the network can read along.\n')
 }
 
 /** By the command that this system opens addresses with; where there is none, the printed line says where to go. */

@@ -1,6 +1,7 @@
 export type { ShowView, ViewHost, ViewWords } from './view/host.ts'
 export { answer, useAnswer } from './view/asking.ts'
 export type { Answer } from './view/asking.ts'
+export { sha256 } from './core/sha256.ts'
 export { Copy } from './view/copy.tsx'
 export { Fault } from './view/fault.tsx'
 export { LinesField, NumberField, TextField } from './view/fields.tsx'

@@ -3,10 +3,11 @@ import type { Command } from '../command.ts'
 
 /** Does what `node server.ts` does. */
 export const command: Command = {
-  usage: 'start [--open]',
+  usage: 'start [--open] [--lan]',
   example: 'PORT=8080 oracle-runtime start',
-  notes: '--open shows the page of the playground, where the app has one.',
-  options: { open: { type: 'boolean' } },
+  notes:
+    '--open shows the page of the playground, where the app has one. --lan lets the network of this machine reach it.',
+  options: { open: { type: 'boolean' }, lan: { type: 'boolean' } },
   async run() {
     await (await appOfFolder()).listen()
   },

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'react'
+import { copyText } from './copying.ts'
 
 /** A button that copies a text, and then says whether the copy worked. */
 export function Copy({ text, children = 'Copy' }: { text: () => string; children?: string }) {
@@ -9,7 +10,7 @@ export function Copy({ text, children = 'Copy' }: { text: () => string; children
     return () => clearTimeout(timer)
   }, [state])
   const copy = () =>
-    navigator.clipboard.writeText(text()).then(
+    copyText(text()).then(
       () => setState('Copied'),
       () => setState('Not allowed'),
     )

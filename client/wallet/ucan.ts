@@ -1,3 +1,5 @@
+import { sha256 } from '../core/sha256.ts'
+
 /** What a token lets its holder do: an ability, on a resource. */
 export interface Grant {
   readonly can: string
@@ -22,6 +24,7 @@ const version = '0.9.1'
 
 /** The key that a seed of 32 bytes stands for. */
 export async function keyOf(seed: Uint8Array): Promise<Key> {
+  if (!isSecure()) return plainKeyOf(seed)
   const secret = joined(pkcs8, seed)
   const key = await crypto.subtle.importKey('pkcs8', secret, 'Ed25519', true, ['sign'])
   const { x = '' } = await crypto.subtle.exportKey('jwk', key)
@@ -30,6 +33,21 @@ export async function keyOf(seed: Uint8Array): Promise<Key> {
     did: `did:key:z${base58(joined(ed25519Key, publicKey))}`,
     sign: async (payload) =>
       new Uint8Array(await crypto.subtle.sign('Ed25519', key, joined(payload))),
+  }
+}
+
+/** Whether the browser has `crypto.subtle` for this page, which it has not where the page came by plain HTTP. */
+function isSecure(): boolean {
+  const { subtle }: { readonly subtle?: SubtleCrypto } = crypto
+  return subtle !== undefined
+}
+
+/** The same key on a page that came by plain HTTP, by code that is fetched then. */
+async function plainKeyOf(seed: Uint8Array): Promise<Key> {
+  const { publicKeyOf, signBy } = await import('../later/plain-crypto.ts')
+  return {
+    did: `did:key:z${base58(joined(ed25519Key, publicKeyOf(seed)))}`,
+    sign: async (payload) => signBy(seed, payload),
   }
 }
 
@@ -76,8 +94,7 @@ function didBytes(did: string): Bytes {
 
 /** CIDv1, dag-cbor, sha2-256. */
 async function cidOf(data: Bytes): Promise<Bytes> {
-  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', data))
-  return joined([0x01, 0x71, 0x12, 32], hash)
+  return joined([0x01, 0x71, 0x12, 32], await sha256(data))
 }
 
 /** A block of an archive: its length, then itself. */

@@ -95,10 +95,14 @@ describe('the package of the client', () => {
     expect(manifest).toMatchObject({
       type: 'module',
       sideEffects: ['*.css'],
-      dependencies: { 'eventsource-parser': expect.any(String) },
+      dependencies: {
+        '@noble/curves': expect.any(String),
+        '@noble/hashes': expect.any(String),
+        'eventsource-parser': expect.any(String),
+      },
       peerDependencies: { react: '>=18', zod: '^3.25 || ^4' },
     })
-    expect(Object.keys(manifest.dependencies)).toHaveLength(1)
+    expect(Object.keys(manifest.dependencies)).toHaveLength(3)
     for (const entry of ['index', 'live-agent', 'notices', 'ui'])
       expect(readFileSync(join(installed, `dist/${entry}.js`), 'utf8')).toMatch(
         /^['"]use client['"]/,

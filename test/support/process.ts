@@ -29,6 +29,7 @@ export function startServer(
   script: string,
   env: Record<string, string> = {},
   cwd = root,
+  args: readonly string[] = [],
 ): ServerProcess {
   const child = spawn(
     process.execPath,
@@ -36,6 +37,7 @@ export function startServer(
       '--disable-warning=ExperimentalWarning',
       '--conditions=oracle-runtime-source',
       resolve(root, script),
+      ...args,
     ],
     {
       cwd,

@@ -29,6 +29,7 @@ export async function meetOracle(): Promise<Oracle> {
     ledger: location.origin,
   })
   const client = createOracleClient({ wallet, ...rest })
+  if (new URL(facts.apiUrl).origin !== location.origin) askHere(client)
   const isOperator = await mayEverything(wallet.did)
   const userDid = wallet.did
   const hasMemory = facts.memory !== undefined
@@ -46,6 +47,15 @@ async function goHome({ origin, hostname, port }: URL): Promise<void> {
   if (!isSameServer || origin === location.origin) return
   location.replace(origin + location.pathname + location.search + location.hash)
   await new Promise(() => undefined) // until the page is gone
+}
+
+/**
+ * Has a client ask the server at the address that the page came from. A server that the network reaches has several
+ * addresses, tells clients one of them, and the page may ask its own origin alone.
+ */
+function askHere(client: OracleClient): void {
+  const config = client.config.bind(client)
+  client.config = (did, overrides) => config(did, { baseUrl: location.origin, ...overrides })
 }
 
 const isLoopback = (host: string) => loopback.includes(host)

@@ -127,6 +127,11 @@ export function Playground({ oracle }: { oracle: Oracle }) {
         </div>
       </header>
       <main id="main" tabIndex={-1}>
+        {!isSecureContext && (
+          <p className="plain" role="note">
+            Plain HTTP: whoever is between this page and the server can read along.
+          </p>
+        )}
         {isAsking && <p role="status">Asking…</p>}
         {[...opened].map(([key, at]) => {
           const view = brought.find((one) => one.name === key)

@@ -1,3 +1,5 @@
+import { sha256 as digest } from 'oracle-runtime-client/view'
+
 /** A drawn sample as the server answers it. */
 export interface Drawn {
   readonly frameDigest: string
@@ -52,7 +54,7 @@ async function ticketOf(seedDigest: string, id: string): Promise<string> {
 }
 
 async function sha256(text: string): Promise<string> {
-  const bytes = new Uint8Array(await crypto.subtle.digest('SHA-256', encoder.encode(text)))
+  const bytes = await digest(encoder.encode(text))
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 

@@ -4,6 +4,9 @@ import { septetsOf } from './septets.ts'
 
 const keys = ['1', '2', '3', '4', '5', '6', '7', '8', '9', '*', '0', '#'] as const
 
+/** A page that came by plain HTTP has no `randomUUID`, but its objects have such names. */
+const newCall = (): string => crypto.randomUUID?.() ?? URL.createObjectURL(new Blob()).slice(-36)
+
 interface Call {
   readonly sessionId: string
   readonly text: string
@@ -68,7 +71,7 @@ export function PhoneView() {
     }
   }
 
-  const dial = () => void send(crypto.randomUUID(), '', Date.now())
+  const dial = () => void send(newCall(), '', Date.now())
   const reply = () => {
     if (!call?.isOpen) return
     void send(call.sessionId, call.text === '' ? typed : `${call.text}*${typed}`, call.since)
