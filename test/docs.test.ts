@@ -118,7 +118,9 @@ describe('the documentation', () => {
     )
     // Tests beside a plugin may reach for test/support, which is not here, and pages for a browser: both are
     // checked where they are.
-    const exclude = plugins.flatMap((plugin) => [`${plugin}/**/*.test.ts`, `${plugin}/page`])
+    const exclude = plugins.flatMap((plugin) =>
+      ['**/*.test.ts', 'page', 'view'].map((part) => `${plugin}/${part}`),
+    )
     const forNode = { extends: '../tsconfig.json', include: ['**/*.ts'], exclude }
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(forNode))
 
