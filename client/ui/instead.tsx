@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import type { IMessage } from '../core/records.ts'
 import type { AlreadyDone, Branches } from './hooks.ts'
 import { straight } from './markdown/links.ts'
@@ -11,12 +11,21 @@ interface Asking {
   readonly already: readonly AlreadyDone[]
 }
 
+/** What `useInstead` returns. */
+export interface Instead {
+  /** Says something in the place of a message. */
+  readonly instead: (message: IMessage, text: string) => Promise<void>
+  /** Asks whether to go on although a write stays done; undefined while nothing is asked. */
+  readonly question: ReactNode
+  readonly fault: unknown
+}
+
 /** Says something in the place of a message, in another version of the conversation; asks before that where a write stays. */
 export function useInstead(
   messages: readonly IMessage[],
   branches: Branches,
   onSession: (sessionId: string, say?: string) => void,
-) {
+): Instead {
   const [asking, setAsking] = useState<Asking>()
   const [fault, setFault] = useState<unknown>()
   const instead = async (message: IMessage, text: string) => {

@@ -16,6 +16,8 @@ import {
   isUnmade,
   newName,
   ThreadList,
+  useBranches,
+  useInstead,
   useOutbox,
   useThreads,
   Waiting as Waits,
@@ -193,6 +195,24 @@ function Conversation({
     const place = sessionId || (box.waiting[0]?.sessionId ?? unmade)
     if (!box.outbox.add(place, message, attachments)) setText(message)
   }
+  const branches = useBranches(oracle.did, sessionId, undefined, isSending ? 0 : messages.length)
+  const { instead, question, fault } = useInstead(messages, branches, (id, words) => {
+    if (words !== undefined) box.outbox.add(id, words)
+    go('chat', id)
+  })
+  const lastOwn = messages.findLast(isOwn)
+  /** What can be done with a message of the chat. */
+  const actionsOf = (message: IMessage, nth: number) => {
+    const behind = messages.length - 1 - nth
+    const again = typeof lastOwn?.content === 'string' ? lastOwn.content : ''
+    return {
+      versions: isOwn(message) && !isSending ? branches.versionsOf(behind) : undefined,
+      canChange: !isBusy && sessionId !== '' && !message.id.startsWith('blob'),
+      onVersion: (id: string) => go('chat', id),
+      onEdit: (words: string) => void instead(message, words),
+      onAgain: behind === 0 && lastOwn && again ? () => void instead(lastOwn, again) : undefined,
+    }
+  }
   // The first message of a chat was said before the chat had a session, and this component with it.
   const { content, attachments: sent = [] } = messages.findLast(isOwn) ?? {}
   const lastSaid: Said =
@@ -225,6 +245,7 @@ function Conversation({
               runId={answers.get(message.id)}
               newest={run.runId}
               usual={model}
+              actions={actionsOf(message, nth)}
             />
           ))}
           {!sessionId && box.sending && (
@@ -235,6 +256,7 @@ function Conversation({
             </article>
           )}
           <Waits box={box} />
+          {question}
           <ToldLines told={told} />
           {status === 'submitted' && (
             <p className="thinking" aria-hidden="true">
@@ -254,7 +276,9 @@ function Conversation({
           {unpaid.length > 0 ? (
             <Payment oracleDid={oracle.did} claimIds={unpaid} onPaid={() => deliver(lastSaid)} />
           ) : (
-            <Fault error={box.fault ?? (isWaiting ? undefined : (sendMessageError ?? error))} />
+            <Fault
+              error={fault ?? box.fault ?? (isWaiting ? undefined : (sendMessageError ?? error))}
+            />
           )}
         </div>
       </Waiting>

@@ -1,5 +1,7 @@
+import { useState } from 'react'
 import { renderMessageContent, type IMessage } from 'oracle-runtime-client'
-import { endingOf, Markdown } from 'oracle-runtime-client/ui'
+import { EditForm, endingOf, Markdown, MessageActions } from 'oracle-runtime-client/ui'
+import type { MessageProps } from 'oracle-runtime-client/ui'
 import { FileList } from '../parts/file-view.tsx'
 import { Used } from '../parts/remembered.tsx'
 import { AnsweredBy } from '../parts/told.tsx'
@@ -17,8 +19,11 @@ export function Message(props: {
   runId: string | undefined
   newest: string | null
   usual: string | undefined
+  /** What can be done with the message: another version of it, its other versions. */
+  actions: Pick<MessageProps, 'versions' | 'canChange' | 'onVersion' | 'onEdit' | 'onAgain'>
 }) {
-  const { message, isStreaming, runId, newest, usual } = props
+  const { message, isStreaming, runId, newest, usual, actions } = props
+  const [isEdited, setEdited] = useState(false)
   const ending = endingOf(message, isStreaming)
   const { type, content, reasoning, isComplete, isReasoning, attachments = [] } = message
   const parts = Array.isArray(content) ? content : [content]
@@ -32,7 +37,16 @@ export function Message(props: {
           <Markdown text={reasoning} isStreaming={isReasoning} />
         </details>
       )}
-      {text && type === 'human' && (
+      {isEdited && (
+        <EditForm
+          text={text}
+          onEnd={(edited) => {
+            setEdited(false)
+            if (edited.trim()) actions.onEdit?.(edited)
+          }}
+        />
+      )}
+      {text && type === 'human' && !isEdited && (
         <p className="text" dir="auto">
           {text}
         </p>
@@ -61,6 +75,15 @@ export function Message(props: {
         <span className="cursor" aria-hidden="true" />
       )}
       {ending && <p className="answered-by">{endings[ending]}</p>}
+      {text && !isStreaming && !isEdited && (
+        <MessageActions
+          {...actions}
+          message={message}
+          isStreaming={isStreaming}
+          text={text}
+          onBeginEdit={() => setEdited(true)}
+        />
+      )}
     </article>
   )
 }
