@@ -100,10 +100,8 @@ export class Calls {
         },
       )
       this.#live.set(id, live)
-      this.#limit(
-        live,
-        Math.min(this.env.CALLS_MINUTES * 60 - row.seconds_before, minutesLeft * 60),
-      )
+      const ownMs = (this.env.CALLS_MINUTES * 60 - row.seconds_before) * 1_000
+      this.#limit(live, Math.min(ownMs, this.rows.lastingMs(minutesLeft)))
       this.#beat()
       void conversation.follow()
       const ends = {
@@ -131,8 +129,9 @@ export class Calls {
   #takePlace(call: NewCall, before: CallsTable | undefined) {
     const taken = this.#placing.then(async () => {
       const minutesLeft = await this.rows.minutesLeft(call.did)
-      await this.#demandPlace(call.did, minutesLeft)
-      const row = await this.rows.insert(call, before)
+      this.#demandPlace(minutesLeft)
+      const row = await this.rows.take(call, before, this.env.CALLS_PER_USER)
+      if (!row) throw await this.#activeCall(call)
       this.#opening++
       return { row, minutesLeft }
     })
@@ -231,10 +230,9 @@ export class Calls {
     })
   }
 
-  async #demandPlace(did: string, minutesLeft: number): Promise<void> {
+  #demandPlace(minutesLeft: number): void {
     const {
       CALLS_MAX,
-      CALLS_PER_USER,
       CALLS_PORTS: [from, to],
       CALLS_MINUTES_PER_DAY,
     } = this.env
@@ -244,14 +242,6 @@ export class Calls {
         status: 503,
         hint: 'Try again in a minute, or write.',
         headers: { 'Retry-After': '60' },
-      })
-    const own = await this.rows.underWay(did)
-    const [first] = own
-    if (first && own.length >= CALLS_PER_USER)
-      throw new RuntimeError('CALL_ACTIVE', 'A call of yours is under way.', {
-        status: 409,
-        hint: `Go on there, or end it with DELETE /calls/${first.id}.`,
-        details: { callId: first.id },
       })
     if (minutesLeft > 0) return
     const until = dayMs - (this.#now() % dayMs)
@@ -266,8 +256,23 @@ export class Calls {
     )
   }
 
-  #limit(live: Live, seconds: number): void {
-    const ms = Math.max(1_000, seconds * 1_000)
+  /** Why no place is free for one more call of a user: which call has it. */
+  async #activeCall({ did, sessionId }: NewCall): Promise<RuntimeError> {
+    const own = await this.rows.underWay(did)
+    const here = own.find(({ session_id }) => session_id === sessionId)
+    const { id } = here ?? own[0] ?? {}
+    const said = here ? 'A call of this session is under way.' : 'A call of yours is under way.'
+    return new RuntimeError('CALL_ACTIVE', said, {
+      status: 409,
+      hint: id
+        ? `Go on there, or end it with DELETE /calls/${id}.`
+        : 'It has just ended: call again.',
+      ...(id && { details: { callId: id } }),
+    })
+  }
+
+  #limit(live: Live, lastingMs: number): void {
+    const ms = Math.max(1_000, lastingMs)
     const { conversation } = live
     live.timers.push(
       setTimeout(() => void this.#endPending(live), times.pendingMs),

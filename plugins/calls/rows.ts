@@ -9,6 +9,8 @@ const mostListed = 20
 /** How long the row of a call that is over is kept. */
 const keptDays = 90
 export const dayMs = 86_400_000
+/** No call that began earlier than so long before a day reaches into it: CALLS_MINUTES is at most a day. */
+const longestMs = dayMs + 60_000
 
 /** A call that begins. */
 export interface NewCall {
@@ -75,7 +77,7 @@ export class CallRows {
     return rows.map(numbers)
   }
 
-  /** The minutes that a user may still call today. */
+  /** For how many minutes a user may call from now on: what is left of today, and those of tomorrow where today is not spent before its end. */
   async minutesLeft(did: string): Promise<number> {
     const at = this.#now()
     const today = at - (at % dayMs)
@@ -83,21 +85,37 @@ export class CallRows {
       .selectFrom('calls_calls')
       .select(['started_at', 'ended_at', 'lease_until'])
       .where('did', '=', did)
-      .where('created_at', '>=', today)
+      .where('created_at', '>=', today - longestMs)
       .where('started_at', 'is not', null)
       .execute()
+    // Of a call that went over midnight, the minutes after it are those of today.
     const ms = rows.map(({ started_at, ended_at, lease_until }) =>
-      Math.max(0, Number(ended_at ?? Math.min(at, Number(lease_until))) - Number(started_at)),
+      Math.max(
+        0,
+        Number(ended_at ?? Math.min(at, Number(lease_until))) - Math.max(today, Number(started_at)),
+      ),
     )
     const spent = ms.reduce((sum, one) => sum + one, 0) / 60_000
     return Math.max(0, this.#minutesPerDay - spent)
   }
 
-  /** A call that waits for its page, with what it takes over from the one that it replaces. */
-  async insert(
+  /** How long a call may last that begins now, with so many minutes left of today: over midnight it has those of tomorrow. */
+  lastingMs(minutesLeft: number): number {
+    const untilMidnight = dayMs - (this.#now() % dayMs)
+    const leftMs = minutesLeft * 60_000
+    return leftMs < untilMidnight ? leftMs : untilMidnight + this.#minutesPerDay * 60_000
+  }
+
+  /**
+   * Gives a call that waits for its page one of the places of its user, with what it takes over from the one that it replaces.
+   * Undefined where none is free, or where the session has a call. The database decides, so that of all replicas one gives it.
+   */
+  async take(
     { id, did, sessionId }: NewCall,
     before: CallsTable | undefined,
-  ): Promise<CallsTable> {
+    places: number,
+  ): Promise<CallsTable | undefined> {
+    await this.#closeLapsed(did)
     const at = this.#now()
     const row: CallsTable = {
       ...{ id, did, session_id: sessionId },
@@ -110,13 +128,22 @@ export class CallRows {
       ended_at: null,
       ended_by: null,
       seconds_before: before ? before.seconds_before + secondsOf(before, at) : 0,
+      slot: null,
       utterances: 0,
       interruptions: 0,
       spoken_run: before?.spoken_run ?? null,
       spoken_chars: before?.spoken_chars ?? 0,
     }
-    await this.db.insertInto('calls_calls').values(row).execute()
-    return row
+    for (let slot = 1; slot <= places; slot++) {
+      const placed = await this.db
+        .insertInto('calls_calls')
+        .values({ ...row, slot })
+        .onConflict((conflict) => conflict.doNothing())
+        .returning('id')
+        .executeTakeFirst()
+      if (placed) return { ...row, slot }
+    }
+    return undefined
   }
 
   /** The page is there. */
@@ -173,17 +200,22 @@ export class CallRows {
   /** Ends what a process left that is gone. Any replica may. */
   async sweep(): Promise<void> {
     const at = this.#now()
-    await this.db
-      .updateTable('calls_calls')
-      .set((eb) => ({ state: 'ended', ended_by: 'lost', ended_at: eb.ref('lease_until') }))
-      .where('state', '!=', 'ended')
-      .where('lease_until', '<', at)
-      .execute()
+    await this.#closeLapsed()
     await this.db
       .deleteFrom('calls_calls')
       .where('created_at', '<', at - keptDays * dayMs)
       .where('state', '=', 'ended')
       .execute()
+  }
+
+  /** Ends the calls, of everybody or of one user, whose process has not said for too long that it lives. */
+  async #closeLapsed(did?: string): Promise<void> {
+    const lapsed = this.db
+      .updateTable('calls_calls')
+      .set((eb) => ({ state: 'ended', ended_by: 'lost', ended_at: eb.ref('lease_until') }))
+      .where('state', '!=', 'ended')
+      .where('lease_until', '<', this.#now())
+    await (did === undefined ? lapsed : lapsed.where('did', '=', did)).execute()
   }
 }
 

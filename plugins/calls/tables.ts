@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Database } from '#core'
 
 /** Who or what ended a call. */
@@ -20,6 +21,8 @@ export interface CallsTable {
   ended_by: EndedBy | null
   /** The seconds of the calls that this one replaces. */
   seconds_before: number
+  /** Which of the places of its user the call has, from 1 on: the database gives each place once, and each session one call. */
+  slot: number | null
   utterances: number
   interruptions: number
   /** How far the reply was heard that was under way: the run, and its characters. */
@@ -66,4 +69,21 @@ export const migrations = {
       .columns(['state', 'owner'])
       .execute()
   },
+  '002-places': async (db: Database) => {
+    await db.schema.alterTable('calls_calls').addColumn('slot', 'integer').execute()
+    await onlyOneLive(db, 'calls_calls_slot', ['did', 'slot'])
+    await onlyOneLive(db, 'calls_calls_session', ['session_id'])
+  },
+}
+
+/** Of the calls that have a place and are not over, the database lets no two have the same in these columns. */
+async function onlyOneLive(db: Database, name: string, columns: string[]): Promise<void> {
+  await withCallsTables(db)
+    .schema.createIndex(name)
+    .on('calls_calls')
+    .unique()
+    .columns(columns)
+    .where('slot', 'is not', null)
+    .where('state', '!=', sql.lit('ended'))
+    .execute()
 }
