@@ -4,8 +4,10 @@ import type { environment } from './environment.ts'
 import type { Place, ToMedia } from './media/messages.ts'
 import { Media } from './media/media.ts'
 import { proofOf } from './signalling/proof.ts'
-import { answeredFingerprint, readOffer } from './signalling/sdp.ts'
-import type { Speech } from './speech/choosing.ts'
+import { answeredFingerprint, invalid, type Offer, readOffer } from './signalling/sdp.ts'
+import type { ChosenSpeech } from './speech/chosen.ts'
+import { consentFor, demandConsent } from './speech/consent.ts'
+import type { Hearing, Voice } from './speech/port.ts'
 import { CallRows, type NewCall, dayMs, secondsOf, times } from './rows.ts'
 import type { CallsTable, EndedBy } from './tables.ts'
 import { Conversation } from './talking/conversation.ts'
@@ -16,9 +18,11 @@ type Env = { readonly [Name in keyof typeof environment]: z.output<(typeof envir
 /** What a page asks for. */
 export interface WantedCall {
   readonly sessionId: string
+  readonly callType: 'audio' | 'video'
   readonly sdp: string
   readonly agentVoice?: string | undefined
   readonly language?: string | undefined
+  readonly consent?: string | undefined
   readonly replaces?: string | undefined
 }
 
@@ -49,7 +53,7 @@ const leavingMs = 150
 /** The calls of this process, and the rows of all. */
 export class Calls {
   readonly rows: CallRows
-  readonly speech: Speech
+  readonly chosen: ChosenSpeech
   readonly env: Env
   readonly #boot: CallsBoot
   readonly #media = new Media()
@@ -58,13 +62,13 @@ export class Calls {
   #placing: Promise<unknown> = Promise.resolve()
   #beating: NodeJS.Timeout | undefined
 
-  constructor(boot: CallsBoot, speech: Speech) {
+  constructor(boot: CallsBoot, chosen: ChosenSpeech) {
     this.#boot = boot
     this.rows = new CallRows({
       ...{ db: boot.db, log: boot.log, owner: randomUUID(), now: () => boot.now() },
       minutesPerDay: boot.env.CALLS_MINUTES_PER_DAY,
     })
-    this.speech = speech
+    this.chosen = chosen
     this.env = boot.env
   }
 
@@ -72,8 +76,7 @@ export class Calls {
   async open(did: string, wanted: WantedCall) {
     const { oracle, log } = this.#boot
     const offer = readOffer(wanted.sdp)
-    if (offer.hasVideo)
-      throw new RuntimeError('CALLS_VIDEO_OFF', 'Calls have no picture here.', { status: 403 })
+    this.#demandKind(wanted, offer)
     await this.#demandSession(did, wanted.sessionId)
     if (!oracle.key)
       throw new RuntimeError(
@@ -82,10 +85,12 @@ export class Calls {
       )
     const before =
       wanted.replaces === undefined ? undefined : await this.#replaced(did, wanted.replaces)
+    const consent = wanted.consent ?? before?.consent ?? null
+    demandConsent(consentFor(this.chosen.now), consent)
     const id = randomUUID()
     if (before) await this.end(before.id, 'replaced')
     const { row, minutesLeft } = await this.#takePlace(
-      { id, did, sessionId: wanted.sessionId },
+      { id, did, sessionId: wanted.sessionId, type: wanted.callType, consent },
       before,
     )
     try {
@@ -153,8 +158,20 @@ export class Calls {
     return live !== undefined
   }
 
+  /** What another plugin brings to hear or to speak with, from its `setup`. */
+  speech(brought: { readonly hearing?: Hearing; readonly voice?: Voice }): void {
+    this.chosen.bring(brought)
+  }
+
+  /** A picture of the camera as a WebP file, or why there is none. */
+  async look(id: string): Promise<Uint8Array | 'elsewhere' | 'off'> {
+    if (!this.#live.has(id)) return 'elsewhere'
+    return (await this.#media.look(id)) ?? 'off'
+  }
+
   check(): void {
-    if (this.#media.fault !== undefined) throw new Error(this.#media.fault)
+    const fault = this.#media.fault ?? this.chosen.fault
+    if (fault !== undefined) throw new Error(fault)
   }
 
   async close(): Promise<void> {
@@ -173,7 +190,7 @@ export class Calls {
   ): Conversation {
     const { id, did, session_id: sessionId } = row
     const { turns, log } = this.#boot
-    const { hearing, voice } = this.speech
+    const { hearing, voice } = this.chosen.now
     return new Conversation({
       call: {
         id,
@@ -200,6 +217,20 @@ export class Calls {
     } catch (error) {
       this.#boot.log.warn({ err: error }, 'The thread of sound cannot be told')
     }
+  }
+
+  #demandKind({ callType }: WantedCall, { hasVideo }: Offer): void {
+    if (callType === 'video' && this.env.CALLS_VIDEO === 'off')
+      throw new RuntimeError('CALLS_VIDEO_OFF', 'Calls have no picture here.', {
+        status: 403,
+        hint: 'Call with callType "audio".',
+      })
+    if (hasVideo === (callType === 'video')) return
+    throw invalid(
+      hasVideo
+        ? 'it has a section of video, and the callType is "audio"'
+        : 'the callType is "video", and it has no section of video',
+    )
   }
 
   async #demandSession(did: string, sessionId: string): Promise<void> {

@@ -1,10 +1,11 @@
-import { builtView, definePlugin, reply, RuntimeError } from '#core'
+import { builtView, definePlugin, parts, reply } from '#core'
 import { z } from 'zod'
 import { Calls } from './calls.ts'
 import { environment } from './environment.ts'
 import { callView, numbers } from './rows.ts'
 import { longestOffer } from './signalling/sdp.ts'
-import { speechOf } from './speech/choosing.ts'
+import { ChosenSpeech } from './speech/chosen.ts'
+import { consentFor } from './speech/consent.ts'
 import { migrations, withCallsTables } from './tables.ts'
 
 const word = z.string().regex(/^[a-z0-9][a-z0-9_+-]{0,63}$/i, 'letters, digits, - and _ only')
@@ -21,6 +22,12 @@ const view = z.object({
   endedBy: z.string().optional(),
 })
 
+const callMetadata = z.object({ call: z.object({ id: z.string(), type: z.string() }) })
+/** The call of a turn, by what this plugin said of it when it started the turn. */
+const callOf = (metadata: unknown) => callMetadata.safeParse(metadata).data?.call
+const readsPictures = ({ reads }: { readonly reads?: { readonly image?: readonly string[] } }) =>
+  (reads?.image ?? []).some((type) => ['image/webp', 'image/*', '*/*'].includes(type))
+
 export default definePlugin({
   name: 'calls',
   version: '0.1.0',
@@ -35,10 +42,11 @@ export default definePlugin({
   migrations,
 
   async setup(boot) {
-    const speech = await speechOf(boot.env).catch((error: unknown) => {
-      throw new RuntimeError('ENV_INVALID', error instanceof Error ? error.message : String(error))
-    })
-    const calls = new Calls(boot, speech)
+    const chosen = new ChosenSpeech(boot.env, boot.fetch)
+    // What another plugin brings is known once its setup has returned.
+    if (chosen.isOwn) await chosen.choose()
+    else boot.onReady(() => chosen.choose())
+    const calls = new Calls(boot, chosen)
     boot.onClose(() => calls.close())
     boot.health(() => calls.check())
     return calls
@@ -61,11 +69,38 @@ export default definePlugin({
       approve: false,
       enabled: (ctx) => ctx.origin === 'calls',
       run(_, { self, metadata }) {
-        const id = z.object({ call: z.object({ id: z.string() }) }).safeParse(metadata).data
-          ?.call.id
+        const id = callOf(metadata)?.id
         return id !== undefined && self.hangUp(id)
           ? 'The call ends after your words.'
           : 'The call is over.'
+      },
+    },
+    look_at_camera: {
+      description:
+        'Looks through the camera of the person in the call, once. Call it when they ask about what you could see.',
+      input: z.object({}),
+      effect: 'read',
+      // Anybody can hold words into a camera.
+      foreign: true,
+      enabled: (ctx) =>
+        ctx.origin === 'calls' &&
+        callOf(ctx.metadata)?.type === 'video' &&
+        (ctx.model.reads === undefined || readsPictures(ctx.model)),
+      async run(_, { self, metadata, model }) {
+        if (!readsPictures(model)) return 'You cannot see: this model reads no images. Say so.'
+        const picture = await self.look(callOf(metadata)?.id ?? '')
+        if (picture === 'elsewhere') return 'The call has gone on elsewhere; ask again.'
+        if (picture === 'off') return 'No picture came: the camera is off. Say so.'
+        return parts([
+          { type: 'text', text: 'What the camera shows now.' },
+          {
+            type: 'image',
+            mediaType: 'image/webp',
+            name: 'camera.webp',
+            data: picture,
+            keep: false,
+          },
+        ])
       },
     },
   },
@@ -109,6 +144,8 @@ export default definePlugin({
           name: z.string(),
           voices: z.array(z.string()),
         }),
+        /** What `POST /calls` has to say as its consent. */
+        consent: z.string().optional(),
         video: z.boolean(),
         iceServers: z.array(z.unknown()),
         limits: z.object({
@@ -121,7 +158,8 @@ export default definePlugin({
         calls: z.array(view),
       }),
       async run(_, { self, user, now }) {
-        const { hearing, voice } = self.speech
+        const { hearing, voice } = self.chosen.now
+        const consent = consentFor(self.chosen.now)
         const { CALLS_MINUTES, CALLS_MINUTES_PER_DAY, CALLS_IDLE_SECONDS } = self.env
         const calls = await self.rows.underWay(user.did)
         return {
@@ -132,7 +170,8 @@ export default definePlugin({
             name: voice.name,
             voices: [...(voice.port?.voices ?? [])],
           },
-          video: false,
+          ...(consent !== undefined && { consent }),
+          video: self.env.CALLS_VIDEO === 'on',
           iceServers: [],
           limits: {
             minutes: CALLS_MINUTES,
@@ -159,8 +198,6 @@ export default definePlugin({
       limit: { max: 10, perMs: 60_000 },
       answers: { 201: ['application/json'] },
       async run(input, { self, user }) {
-        if (input.callType === 'video')
-          throw new RuntimeError('CALLS_VIDEO_OFF', 'Calls have no picture here.', { status: 403 })
         return reply(201, await self.open(user.did, input))
       },
     },

@@ -17,6 +17,8 @@ export interface NewCall {
   readonly id: string
   readonly did: string
   readonly sessionId: string
+  readonly type: 'audio' | 'video'
+  readonly consent: string | null
 }
 
 /** What has happened in a call so far. */
@@ -111,7 +113,7 @@ export class CallRows {
    * Undefined where none is free, or where the session has a call. The database decides, so that of all replicas one gives it.
    */
   async take(
-    { id, did, sessionId }: NewCall,
+    { id, did, sessionId, type, consent }: NewCall,
     before: CallsTable | undefined,
     places: number,
   ): Promise<CallsTable | undefined> {
@@ -119,7 +121,7 @@ export class CallRows {
     const at = this.#now()
     const row: CallsTable = {
       ...{ id, did, session_id: sessionId },
-      type: 'audio',
+      ...{ type, consent },
       state: 'pending',
       owner: this.#owner,
       lease_until: at + times.pendingMs + times.leaseMs,

@@ -10,7 +10,7 @@ export interface CallsTable {
   id: string
   did: string
   session_id: string
-  type: 'audio'
+  type: 'audio' | 'video'
   state: 'pending' | 'active' | 'ended'
   /** The process that carries the call, and until when it says that it lives. */
   owner: string
@@ -23,6 +23,8 @@ export interface CallsTable {
   seconds_before: number
   /** Which of the places of its user the call has, from 1 on: the database gives each place once, and each session one call. */
   slot: number | null
+  /** The services that the person consented to, by name; null where nothing left the server. */
+  consent: string | null
   utterances: number
   interruptions: number
   /** How far the reply was heard that was under way: the run, and its characters. */
@@ -71,6 +73,7 @@ export const migrations = {
   },
   '002-places': async (db: Database) => {
     await db.schema.alterTable('calls_calls').addColumn('slot', 'integer').execute()
+    await db.schema.alterTable('calls_calls').addColumn('consent', 'text').execute()
     await onlyOneLive(db, 'calls_calls_slot', ['did', 'slot'])
     await onlyOneLive(db, 'calls_calls_session', ['session_id'])
   },

@@ -12,6 +12,7 @@ import {
   RtpHeader,
   RtpPacket,
 } from 'werift'
+import { Camera } from './camera.ts'
 import type { FromMedia, Place, ToMedia } from './messages.ts'
 import { Ordering } from './ordering.ts'
 import { Playing, sentSamples } from './playing.ts'
@@ -53,6 +54,7 @@ export class Peer {
   readonly #utterances: Utterances
   readonly #ordering = new Ordering()
   readonly #playing = new Playing()
+  readonly #camera: Camera
   readonly #free: () => void
   #channel: RTCDataChannel | undefined
   #ticking: NodeJS.Timeout | undefined
@@ -104,9 +106,15 @@ export class Peer {
     this.#utterances = new Utterances(detector, silenceMs, {
       begun: () => tell({ type: 'begun' }),
       sound: (pcm) => tell({ type: 'sound', pcm }),
+      paused: () => tell({ type: 'paused' }),
+      resumed: () => tell({ type: 'resumed' }),
       ended: (voicedMs) => tell({ type: 'ended', voicedMs }),
       over: () => tell({ type: 'over', ...this.#playing.place }),
       sure: () => tell({ type: 'sure' }),
+    })
+    this.#camera = new Camera({
+      askFor: (source) => void this.#video?.receiver.sendRtcpPLI(source).catch(() => undefined),
+      looked: (number, webp) => tell({ type: 'looked', number, ...(webp && { webp }) }),
     })
     this.#connection = new RTCPeerConnection({
       codecs: { audio: [opus], video: [vp8] },
@@ -133,6 +141,7 @@ export class Peer {
     if (!audio) throw new Error('The offer has no audio.')
     audio.sender.replaceTrack(this.#track)
     audio.setDirection('sendrecv')
+    this.#video?.setDirection('recvonly')
     await connection.setLocalDescription(await connection.createAnswer())
     const until = performance.now() + gatherMs
     while (connection.iceGatheringState !== 'complete' && performance.now() < until)
@@ -142,6 +151,10 @@ export class Peer {
     return place.address === undefined ? answer : onlyAt(answer, place.address)
   }
 
+  get #video() {
+    return this.#connection.getTransceivers().find(({ kind }) => kind === 'video')
+  }
+
   do(message: Exclude<ToMedia, { type: 'open' }>): void {
     const playing = this.#playing
     if (message.type === 'send') this.#send(message.text)
@@ -149,6 +162,7 @@ export class Peer {
     else if (message.type === 'hold') playing.isHeld = true
     else if (message.type === 'go') playing.goOn()
     else if (message.type === 'silence') this.#utterances.silenceMs = message.ms
+    else if (message.type === 'look') this.#camera.look(message.number)
     else if (message.type === 'drop') {
       this.#tell({ type: 'dropped', ...playing.place })
       playing.drop()
@@ -159,6 +173,7 @@ export class Peer {
     if (this.#isClosed) return
     this.#isClosed = true
     clearInterval(this.#ticking)
+    this.#camera.close()
     await this.#connection.close().catch(() => undefined)
     this.#free()
   }
@@ -192,8 +207,11 @@ export class Peer {
     this.#window.bytes += packet.payload.length
     if (this.#window.packets > most.packets || this.#window.bytes > most.bytes)
       return this.#fail('too much at once')
-    if (kind !== 'audio') return
-    const { ssrc, sequenceNumber } = packet.header
+    const { ssrc, sequenceNumber, timestamp, marker: isLast } = packet.header
+    if (kind !== 'audio') {
+      const { payload } = packet
+      return this.#camera.push(ssrc, { number: sequenceNumber, timestamp, isLast, payload })
+    }
     this.#source ??= ssrc
     if (this.#source !== ssrc) return this.#fail('another source of sound')
     for (const bytes of this.#ordering.push({ number: sequenceNumber, bytes: packet.payload }))

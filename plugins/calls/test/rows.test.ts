@@ -19,7 +19,11 @@ await onEachDatabase('the rows of calls', ({ databaseUrl }) => {
   let now = midnight
   let did = ''
   const placed = (rows: CallRows, sessionId: string, places: number) =>
-    rows.take({ id: randomUUID(), did, sessionId }, undefined, places)
+    rows.take(
+      { ...{ id: randomUUID(), did, sessionId }, type: 'audio', consent: null },
+      undefined,
+      places,
+    )
 
   beforeAll(async () => {
     database = await (databaseUrl ? postgresDatabase(databaseUrl) : sqliteDatabase())
