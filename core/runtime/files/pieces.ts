@@ -22,7 +22,8 @@ export function piecesOf(value: unknown): readonly GivenPart[] | undefined {
 }
 
 function isPiece(piece: unknown): piece is GivenPart {
-  const { type, text, mediaType, name, data, keep }: Readonly<Record<string, unknown>> = Object(piece)
+  const { type, text, mediaType, name, data, keep }: Readonly<Record<string, unknown>> =
+    Object(piece)
   if (type === 'text') return typeof text === 'string'
   if (type !== 'image' && type !== 'audio' && type !== 'file') return false
   if (typeof mediaType !== 'string' || (name !== undefined && typeof name !== 'string'))
