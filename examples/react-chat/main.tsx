@@ -9,6 +9,7 @@ import {
 } from 'oracle-runtime-client'
 import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
 import { z } from 'zod'
+import { Call } from './call.tsx'
 import { Pay } from './pay.tsx'
 
 const baseUrl = new URLSearchParams(location.search).get('oracle') ?? 'http://127.0.0.1:3000'
@@ -47,6 +48,7 @@ function Chat({ sessionId }: { sessionId: string }) {
       {chat.messages.map(({ id, content }) => (
         <p key={id}>{renderMessageContent(content)}</p>
       ))}
+      <Call {...{ oracleDid, overrides, sessionId, userDid: wallet.initialWallet.did }} />
       {chat.error && <p role="alert">{chat.error.message}</p>}
       {claims.length > 0 && <Pay {...{ oracleDid, overrides, claims, chat }} />}
       <input name="words" aria-label="Your message" required autoComplete="off" />
@@ -64,9 +66,7 @@ function Chat({ sessionId }: { sessionId: string }) {
 function App() {
   const { sessions, isLoading, createSession } = useOracleSessions(oracleDid, overrides)
   const isNew = !isLoading && sessions.length === 0
-  useEffect(() => {
-    if (isNew) void createSession()
-  }, [isNew, createSession])
+  useEffect(() => void (isNew && createSession()), [isNew, createSession])
   return sessions[0] ? <Chat sessionId={sessions[0].sessionId} /> : null
 }
 

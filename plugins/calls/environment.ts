@@ -50,7 +50,7 @@ export const environment = {
   CALLS_VOICE: name
     .default('auto')
     .describe(
-      'What turns text into speech: espeak, browser, command, openai, none, or what a plugin brings; auto is espeak-ng where it is installed, else the browser',
+      'What turns text into speech: espeak, browser, command, openai, none, what a plugin brings, or auto: espeak-ng, else the browser',
     ),
   CALLS_SPEECH_URL: z
     .url({ protocol: /^https?$/ })

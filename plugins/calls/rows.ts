@@ -79,7 +79,7 @@ export class CallRows {
     return rows.map(numbers)
   }
 
-  /** For how many minutes a user may call from now on: what is left of today, and those of tomorrow where today is not spent before its end. */
+  /** The minutes that a user may still call today. */
   async minutesLeft(did: string): Promise<number> {
     const at = this.#now()
     const today = at - (at % dayMs)
