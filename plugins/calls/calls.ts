@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { type Database, type Log, type Oracle, RuntimeError, type Turns } from '#core'
+import { type Database, type Log, type Metrics, type Oracle, RuntimeError, type Turns } from '#core'
 import type { environment } from './environment.ts'
+import { Figures } from './figures.ts'
 import type { Place, ToMedia } from './media/messages.ts'
 import { Media } from './media/media.ts'
 import { proofOf } from './signalling/proof.ts'
 import { answeredFingerprint, invalid, type Offer, readOffer } from './signalling/sdp.ts'
+import { iceServersFor, type IceServer, type Relay } from './signalling/turn.ts'
 import type { ChosenSpeech } from './speech/chosen.ts'
 import { consentFor, demandConsent } from './speech/consent.ts'
 import type { Hearing, Voice } from './speech/port.ts'
@@ -33,6 +35,7 @@ export interface CallsBoot {
   readonly turns: Turns
   readonly oracle: Oracle
   readonly log: Log
+  readonly metrics: Metrics
   readonly environment: string
   now(): Date
 }
@@ -42,6 +45,8 @@ interface Live {
   readonly did: string
   readonly conversation: Conversation
   readonly timers: NodeJS.Timeout[]
+  readonly openedAt: number
+  connectedAt: number | undefined
 }
 
 /** How often a process says that it lives; how long before its end a call is told so. */
@@ -57,13 +62,17 @@ export class Calls {
   readonly env: Env
   readonly #boot: CallsBoot
   readonly #media = new Media()
+  readonly #figures: Figures
+  readonly #relay: Relay | undefined
   readonly #live = new Map<string, Live>()
   #opening = 0
   #placing: Promise<unknown> = Promise.resolve()
   #beating: NodeJS.Timeout | undefined
 
-  constructor(boot: CallsBoot, chosen: ChosenSpeech) {
+  constructor(boot: CallsBoot, chosen: ChosenSpeech, relay: Relay | undefined) {
     this.#boot = boot
+    this.#relay = relay
+    this.#figures = new Figures(boot.metrics)
     this.rows = new CallRows({
       ...{ db: boot.db, log: boot.log, owner: randomUUID(), now: () => boot.now() },
       minutesPerDay: boot.env.CALLS_MINUTES_PER_DAY,
@@ -95,16 +104,20 @@ export class Calls {
     )
     try {
       const conversation = this.#converse(row, wanted, before)
-      const live: Live = { id, did, conversation, timers: [] }
+      const live: Live = {
+        ...{ id, did, conversation, timers: [] },
+        ...{ openedAt: performance.now(), connectedAt: undefined },
+      }
       const answer = await this.#media.open(
         id,
         { sdp: offer.sdp, place: this.#place(), silenceMs: this.env.CALLS_SILENCE_MS },
         (message) => {
-          if (message.type === 'connected') void this.rows.begin(id)
+          if (message.type === 'connected') this.#connected(live)
           conversation.take(message)
         },
       )
       this.#live.set(id, live)
+      this.#figures.begun(row.type, this.#live.size)
       const ownMs = (this.env.CALLS_MINUTES * 60 - row.seconds_before) * 1_000
       this.#limit(live, Math.min(ownMs, this.rows.lastingMs(minutesLeft)))
       this.#beat()
@@ -142,6 +155,17 @@ export class Calls {
     })
     this.#placing = taken.catch(() => undefined)
     return taken
+  }
+
+  #connected(live: Live): void {
+    live.connectedAt = performance.now()
+    this.#figures.connected((live.connectedAt - live.openedAt) / 1_000)
+    void this.rows.begin(live.id)
+  }
+
+  /** What a caller's page needs to call through the operator's relay. */
+  iceServers(did: string): IceServer[] {
+    return iceServersFor(this.#relay, did, this.#boot.now())
   }
 
   /** Ends a call, wherever it is carried: its process hears of it within two seconds. */
@@ -322,10 +346,15 @@ export class Calls {
   async #ended(id: string, by: EndedBy): Promise<void> {
     const live = this.#live.get(id)
     for (const timer of live?.timers ?? []) clearTimeout(timer)
-    this.#live.delete(id)
+    if (!this.#live.delete(id) || !live) return this.rows.close(id, by)
+    const { connectedAt = performance.now(), conversation } = live
+    this.#figures.ended(by, this.#live.size, {
+      seconds: (performance.now() - connectedAt) / 1_000,
+      ...{ utterances: conversation.utterances, interruptions: conversation.interruptions },
+    })
     // The last frame, which says that it is over, goes out before the connection closes.
     setTimeout(() => this.#media.close(id), 200).unref()
-    if (live) await this.rows.keep(id, live.conversation)
+    await this.rows.keep(id, conversation)
     await this.rows.close(id, by)
   }
 

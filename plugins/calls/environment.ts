@@ -7,12 +7,22 @@ const whole = (least: number, most: number) => z.coerce.number().int().min(least
 export const publicSpeech = 'https://api.openai.com/v1'
 const name = z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, 'small letters, digits and - only')
 
+const relay = /^turns?:[a-z0-9.:[\]-]{1,253}(?:\?transport=(?:udp|tcp))?$/i
+
 /** The ports of a range such as `40000-40199`. */
 function portsOf(text: string, ctx: z.RefinementCtx): [number, number] {
   const [, from, to] = /^(\d{1,5})-(\d{1,5})$/.exec(text) ?? []
   const range: [number, number] = [Number(from), Number(to)]
   if (range[0] >= 1024 && range[1] <= 65_535 && range[1] > range[0]) return range
   ctx.addIssue('a range of at least two ports from 1024 to 65535, such as 40000-40199')
+  return z.NEVER
+}
+
+/** The addresses of relays. */
+function relaysOf(text: string, ctx: z.RefinementCtx): readonly string[] {
+  const urls = text.split(',').map((url) => url.trim())
+  if (urls.length <= 10 && urls.every((url) => relay.test(url))) return urls
+  ctx.addIssue('addresses such as turn:relay.example.org:3478?transport=udp, with commas between')
   return z.NEVER
 }
 
@@ -96,6 +106,24 @@ export const environment = {
     .default('on')
     .describe(
       'Whether a call may have the picture of a camera, which the agent looks at when asked',
+    ),
+  CALLS_TURN_URLS: z
+    .string()
+    .transform(relaysOf)
+    .optional()
+    .describe(
+      'Relays of your own for networks without UDP: turn: and turns: addresses, with commas between',
+    ),
+  CALLS_TURN_SECRET: z
+    .string()
+    .min(8)
+    .optional()
+    .meta({ secret: true })
+    .describe('The static-auth-secret of the relays'),
+  CALLS_PRICE_PER_MINUTE: whole(0, 1_000_000_000)
+    .default(0)
+    .describe(
+      'What a minute of a call costs beside its turns, in the smallest unit of the currency',
     ),
   CALLS_MAX: whole(0, 1_000).default(20).describe('Calls at once in this process'),
   CALLS_PER_USER: whole(1, 10).default(1).describe('Calls at once of one user'),

@@ -1,9 +1,11 @@
-import { builtView, definePlugin, parts, reply } from '#core'
+import { builtView, definePlugin, parts, reply, RuntimeError } from '#core'
 import { z } from 'zod'
+import payments from '../payments/index.ts'
 import { Calls } from './calls.ts'
 import { environment } from './environment.ts'
 import { callView, numbers } from './rows.ts'
 import { longestOffer } from './signalling/sdp.ts'
+import { relayOf } from './signalling/turn.ts'
 import { ChosenSpeech } from './speech/chosen.ts'
 import { consentFor } from './speech/consent.ts'
 import { migrations, withCallsTables } from './tables.ts'
@@ -22,6 +24,14 @@ const view = z.object({
   endedBy: z.string().optional(),
 })
 
+function relayFrom(env: Parameters<typeof relayOf>[0]) {
+  try {
+    return relayOf(env)
+  } catch (error) {
+    throw new RuntimeError('ENV_INVALID', error instanceof Error ? error.message : String(error))
+  }
+}
+
 const callMetadata = z.object({ call: z.object({ id: z.string(), type: z.string() }) })
 /** The call of a turn, by what this plugin said of it when it started the turn. */
 const callOf = (metadata: unknown) => callMetadata.safeParse(metadata).data?.call
@@ -38,6 +48,8 @@ export default definePlugin({
   stability: 'experimental',
   category: 'communication',
 
+  uses: [payments],
+
   env: environment,
   migrations,
 
@@ -46,10 +58,28 @@ export default definePlugin({
     // What another plugin brings is known once its setup has returned.
     if (chosen.isOwn) await chosen.choose()
     else boot.onReady(() => chosen.choose())
-    const calls = new Calls(boot, chosen)
+    const calls = new Calls(boot, chosen, relayFrom(boot.env))
     boot.onClose(() => calls.close())
     boot.health(() => calls.check())
     return calls
+  },
+
+  middleware: {
+    // The minutes of a call are charged in its turns, once each; a call without an answered word costs nothing.
+    async turn(ctx, next) {
+      await next()
+      const { env, origin, plugins, self, user, metadata } = ctx
+      const { CALLS_PRICE_PER_MINUTE: price } = env
+      const id = callOf(metadata)?.id
+      if (origin !== 'calls' || price === 0 || !plugins.payments || id === undefined) return
+      const minutes = await self.rows.chargeMinutes(user.did, id)
+      if (minutes === 0) return
+      const reason = `${minutes} ${minutes === 1 ? 'minute' : 'minutes'} of a call`
+      await plugins.payments.charge(ctx, {
+        ...{ key: `${id}:${ctx.requestId}`, reason },
+        amount: minutes * price,
+      })
+    },
   },
 
   jobs: {
@@ -147,7 +177,9 @@ export default definePlugin({
         /** What `POST /calls` has to say as its consent. */
         consent: z.string().optional(),
         video: z.boolean(),
-        iceServers: z.array(z.unknown()),
+        iceServers: z.array(
+          z.object({ urls: z.array(z.string()), username: z.string(), credential: z.string() }),
+        ),
         limits: z.object({
           minutes: z.number(),
           minutesPerDay: z.number(),
@@ -172,7 +204,7 @@ export default definePlugin({
           },
           ...(consent !== undefined && { consent }),
           video: self.env.CALLS_VIDEO === 'on',
-          iceServers: [],
+          iceServers: self.iceServers(user.did),
           limits: {
             minutes: CALLS_MINUTES,
             minutesPerDay: CALLS_MINUTES_PER_DAY,

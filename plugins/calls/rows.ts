@@ -131,6 +131,7 @@ export class CallRows {
       ended_by: null,
       seconds_before: before ? before.seconds_before + secondsOf(before, at) : 0,
       slot: null,
+      minutes_charged: before?.minutes_charged ?? 0,
       utterances: 0,
       interruptions: 0,
       spoken_run: before?.spoken_run ?? null,
@@ -156,6 +157,22 @@ export class CallRows {
       .where('id', '=', id)
       .where('state', '=', 'pending')
       .execute()
+  }
+
+  /** The minutes of a call, and of those that it replaces, that nobody has charged yet. They count as charged from now on. */
+  async chargeMinutes(did: string, id: string): Promise<number> {
+    const row = await this.own(did, id)
+    const seconds = row.seconds_before + secondsOf(row, this.#now())
+    const minutes = Math.ceil(seconds / 60)
+    if (minutes <= row.minutes_charged) return 0
+    const charged = await this.db
+      .updateTable('calls_calls')
+      .set({ minutes_charged: minutes })
+      .where('id', '=', id)
+      .where('minutes_charged', '=', row.minutes_charged)
+      .returning('id')
+      .executeTakeFirst()
+    return charged ? minutes - row.minutes_charged : 0
   }
 
   /** The call is over. The first word on why counts. */

@@ -25,6 +25,8 @@ export interface CallsTable {
   slot: number | null
   /** The services that the person consented to, by name; null where nothing left the server. */
   consent: string | null
+  /** The minutes that were charged, of this call and of those that it replaces. */
+  minutes_charged: number
   utterances: number
   interruptions: number
   /** How far the reply was heard that was under way: the run, and its characters. */
@@ -76,6 +78,12 @@ export const migrations = {
     await db.schema.alterTable('calls_calls').addColumn('consent', 'text').execute()
     await onlyOneLive(db, 'calls_calls_slot', ['did', 'slot'])
     await onlyOneLive(db, 'calls_calls_session', ['session_id'])
+  },
+  '003-minutes': async (db: Database) => {
+    await db.schema
+      .alterTable('calls_calls')
+      .addColumn('minutes_charged', 'integer', (column) => column.notNull().defaultTo(0))
+      .execute()
   },
 }
 
