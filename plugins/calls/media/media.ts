@@ -80,7 +80,7 @@ export class Media {
   #started(): Worker {
     if (this.fault !== undefined) throw new Error(this.fault)
     if (this.#worker) return this.#worker
-    const worker = new Worker(workerPlace, { name: 'calls', execArgv: process.execArgv })
+    const worker = new Worker(workerPlace, { name: 'calls' })
     worker.unref()
     worker.on('message', (message: FromMedia) => {
       if (message.type === 'looked') this.#looks.get(message.number)?.(message.webp)
