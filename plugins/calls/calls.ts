@@ -5,12 +5,13 @@ import { Figures } from './figures.ts'
 import type { Place, ToMedia } from './media/messages.ts'
 import { Media } from './media/media.ts'
 import { proofOf } from './signalling/proof.ts'
-import { answeredFingerprint, invalid, type Offer, readOffer } from './signalling/sdp.ts'
+import { activeCall, demandKind, full, minutesSpent } from './refusals.ts'
+import { answeredFingerprint, readOffer } from './signalling/sdp.ts'
 import { iceServersFor, type IceServer, type Relay } from './signalling/turn.ts'
 import type { ChosenSpeech } from './speech/chosen.ts'
 import { consentFor, demandConsent } from './speech/consent.ts'
 import type { Hearing, Voice } from './speech/port.ts'
-import { CallRows, type NewCall, dayMs, secondsOf, times } from './rows.ts'
+import { CallRows, type NewCall, secondsOf, times } from './rows.ts'
 import type { CallsTable, EndedBy } from './tables.ts'
 import { Conversation } from './talking/conversation.ts'
 import type { z } from 'zod'
@@ -54,6 +55,8 @@ const beatMs = 1_500
 const lastMinuteMs = 60_000
 /** How long the last frames take at most, when the process ends. */
 const leavingMs = 150
+/** After so long without a sign of life a call is lost. */
+const lostMs = 5_000
 
 /** The calls of this process, and the rows of all. */
 export class Calls {
@@ -67,6 +70,9 @@ export class Calls {
   readonly #live = new Map<string, Live>()
   #opening = 0
   #placing: Promise<unknown> = Promise.resolve()
+  /** Resolves once the calls that have ended are kept as such. */
+  #ending: Promise<unknown> = Promise.resolve()
+  #isClosing = false
   #beating: NodeJS.Timeout | undefined
 
   constructor(boot: CallsBoot, chosen: ChosenSpeech, relay: Relay | undefined) {
@@ -84,8 +90,10 @@ export class Calls {
   /** Answers an offer: the call stands once the page has the answer. */
   async open(did: string, wanted: WantedCall) {
     const { oracle, log } = this.#boot
+    // Whoever is told that this process goes down calls again at once, and is to reach another one.
+    if (this.#isClosing) throw full('The server goes down.', 1)
     const offer = readOffer(wanted.sdp)
-    this.#demandKind(wanted, offer)
+    demandKind(wanted.callType, offer.hasVideo, this.env.CALLS_VIDEO === 'on')
     await this.#demandSession(did, wanted.sessionId)
     if (!oracle.key)
       throw new RuntimeError(
@@ -132,12 +140,7 @@ export class Calls {
       await this.rows.close(id, 'server')
       if (error instanceof RuntimeError) throw error
       log.warn({ err: error }, 'A call could not be answered')
-      throw new RuntimeError('CALLS_FULL', 'No call can be answered just now.', {
-        status: 503,
-        hint: 'Try again in a moment.',
-        headers: { 'Retry-After': '5' },
-        cause: error,
-      })
+      throw full('No call can be answered just now.', 5, error)
     } finally {
       this.#opening--
     }
@@ -149,7 +152,7 @@ export class Calls {
       const minutesLeft = await this.rows.minutesLeft(call.did)
       this.#demandPlace(minutesLeft)
       const row = await this.rows.take(call, before, this.env.CALLS_PER_USER)
-      if (!row) throw await this.#activeCall(call)
+      if (!row) throw await activeCall(this.rows, call)
       this.#opening++
       return { row, minutesLeft }
     })
@@ -199,9 +202,11 @@ export class Calls {
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true
     clearInterval(this.#beating)
     const live = [...this.#live.values()]
     for (const { conversation } of live) conversation.move()
+    await this.#ending
     // The pages are told before the connections end.
     if (live.length > 0) await new Promise((resolve) => setTimeout(resolve, leavingMs))
     await this.#media.end()
@@ -231,7 +236,10 @@ export class Calls {
         heardBefore: { runId: before.spoken_run, chars: before.spoken_chars },
       }),
       tell: (message) => this.#tell({ ...message, call: id } as ToMedia),
-      onEnd: (by) => void this.#ended(id, by),
+      onHeard: () => void this.#kept(id),
+      onEnd: (by) => {
+        this.#ending = Promise.all([this.#ending, this.#ended(id, by)])
+      },
     })
   }
 
@@ -241,20 +249,6 @@ export class Calls {
     } catch (error) {
       this.#boot.log.warn({ err: error }, 'The thread of sound cannot be told')
     }
-  }
-
-  #demandKind({ callType }: WantedCall, { hasVideo }: Offer): void {
-    if (callType === 'video' && this.env.CALLS_VIDEO === 'off')
-      throw new RuntimeError('CALLS_VIDEO_OFF', 'Calls have no picture here.', {
-        status: 403,
-        hint: 'Call with callType "audio".',
-      })
-    if (hasVideo === (callType === 'video')) return
-    throw invalid(
-      hasVideo
-        ? 'it has a section of video, and the callType is "audio"'
-        : 'the callType is "video", and it has no section of video',
-    )
   }
 
   async #demandSession(did: string, sessionId: string): Promise<void> {
@@ -292,38 +286,8 @@ export class Calls {
       CALLS_MINUTES_PER_DAY,
     } = this.env
     const all = Math.min(CALLS_MAX, Math.floor((to - from + 1) / 4))
-    if (this.#live.size + this.#opening >= all)
-      throw new RuntimeError('CALLS_FULL', 'All lines of the oracle are taken.', {
-        status: 503,
-        hint: 'Try again in a minute, or write.',
-        headers: { 'Retry-After': '60' },
-      })
-    if (minutesLeft > 0) return
-    const until = dayMs - (this.#now() % dayMs)
-    throw new RuntimeError(
-      'CALLS_MINUTES_SPENT',
-      `The ${CALLS_MINUTES_PER_DAY} minutes of today are spent.`,
-      {
-        status: 429,
-        hint: 'Call again after 00:00 UTC, or write.',
-        headers: { 'Retry-After': String(Math.ceil(until / 1_000)) },
-      },
-    )
-  }
-
-  /** Why no place is free for one more call of a user: which call has it. */
-  async #activeCall({ did, sessionId }: NewCall): Promise<RuntimeError> {
-    const own = await this.rows.underWay(did)
-    const here = own.find(({ session_id }) => session_id === sessionId)
-    const { id } = here ?? own[0] ?? {}
-    const said = here ? 'A call of this session is under way.' : 'A call of yours is under way.'
-    return new RuntimeError('CALL_ACTIVE', said, {
-      status: 409,
-      hint: id
-        ? `Go on there, or end it with DELETE /calls/${id}.`
-        : 'It has just ended: call again.',
-      ...(id && { details: { callId: id } }),
-    })
+    if (this.#live.size + this.#opening >= all) throw full('All lines of the oracle are taken.', 60)
+    if (minutesLeft <= 0) throw minutesSpent(CALLS_MINUTES_PER_DAY, this.#now())
   }
 
   #limit(live: Live, lastingMs: number): void {
@@ -354,8 +318,21 @@ export class Calls {
     })
     // The last frame, which says that it is over, goes out before the connection closes.
     setTimeout(() => this.#media.close(id), 200).unref()
-    await this.rows.keep(id, conversation)
-    await this.rows.close(id, by)
+    await this.#keep(live)
+    // What is lost was there last when the watch of its silence began.
+    await this.rows.close(id, by, by === 'lost' ? lostMs : 0)
+  }
+
+  async #kept(id: string): Promise<void> {
+    const live = this.#live.get(id)
+    if (live) await this.#keep(live)
+  }
+
+  /** What cannot be kept now is kept with the next beat. */
+  #keep({ id, conversation }: Live): Promise<void> {
+    return this.rows
+      .keep(id, conversation)
+      .catch((error: unknown) => this.#boot.log.warn({ err: error }, 'A call could not be kept'))
   }
 
   /** While calls are under way: says that this process lives, keeps how far each was heard, and hears what ended elsewhere. */

@@ -175,11 +175,11 @@ export class CallRows {
     return charged ? minutes - row.minutes_charged : 0
   }
 
-  /** The call is over. The first word on why counts. */
-  async close(id: string, by: EndedBy): Promise<void> {
+  /** The call is over, and has been silent for so long. The first word on why counts. */
+  async close(id: string, by: EndedBy, silentMs = 0): Promise<void> {
     await this.db
       .updateTable('calls_calls')
-      .set({ state: 'ended', ended_by: by, ended_at: this.#now() })
+      .set({ state: 'ended', ended_by: by, ended_at: this.#now() - silentMs })
       .where('id', '=', id)
       .where('state', '!=', 'ended')
       .execute()
@@ -231,7 +231,11 @@ export class CallRows {
   async #closeLapsed(did?: string): Promise<void> {
     const lapsed = this.db
       .updateTable('calls_calls')
-      .set((eb) => ({ state: 'ended', ended_by: 'lost', ended_at: eb.ref('lease_until') }))
+      // Its process was there last when it took the lease.
+      .set((eb) => ({
+        ...{ state: 'ended', ended_by: 'lost' },
+        ended_at: eb('lease_until', '-', times.leaseMs),
+      }))
       .where('state', '!=', 'ended')
       .where('lease_until', '<', this.#now())
     await (did === undefined ? lapsed : lapsed.where('did', '=', did)).execute()
@@ -240,7 +244,9 @@ export class CallRows {
 
 /** How long a call lasted, or has lasted. */
 export const secondsOf = ({ started_at, ended_at }: CallsTable, now: number): number =>
-  started_at === null ? 0 : Math.round((Math.min(ended_at ?? now, now) - started_at) / 1_000)
+  started_at === null
+    ? 0
+    : Math.max(0, Math.round((Math.min(ended_at ?? now, now) - started_at) / 1_000))
 
 /** A row whose numbers are numbers: PostgreSQL hands out large ones as text. */
 export const numbers = (row: CallsTable): CallsTable => ({
