@@ -12,8 +12,8 @@ interface CallProps {
 export function Call({ oracleDid, overrides, sessionId, userDid }: CallProps) {
   const agent = useLiveAgent(oracleDid, undefined, undefined, undefined, overrides)
   const { hearing, voice, consent, error } = agent
-  // An oracle without calls has no button.
-  if (error?.code === 'plugin_not_available' || !hearing || !voice) return null
+  // What hears and speaks is known before there is a button.
+  if (!hearing || !voice) return error && <p role="alert">{error.message}</p>
   if (agent.sessionStarted)
     return (
       <section aria-label="Call">

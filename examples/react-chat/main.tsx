@@ -13,9 +13,10 @@ import { Call } from './call.tsx'
 import { Pay } from './pay.tsx'
 
 const baseUrl = new URLSearchParams(location.search).get('oracle') ?? 'http://127.0.0.1:3000'
-const { did: oracleDid } = await (await fetch(`${baseUrl}/.well-known/oracle.json`)).json()
+const { did: oracleDid, calls } = await (await fetch(`${baseUrl}/.well-known/oracle.json`)).json()
 const wallet = await createDevelopmentWallet({ ledger: baseUrl })
 const overrides = { baseUrl }
+const userDid = wallet.initialWallet.did
 
 const browserTools = {
   clock: {
@@ -48,7 +49,7 @@ function Chat({ sessionId }: { sessionId: string }) {
       {chat.messages.map(({ id, content }) => (
         <p key={id}>{renderMessageContent(content)}</p>
       ))}
-      <Call {...{ oracleDid, overrides, sessionId, userDid: wallet.initialWallet.did }} />
+      {calls && <Call {...{ oracleDid, overrides, sessionId, userDid }} />}
       {chat.error && <p role="alert">{chat.error.message}</p>}
       {claims.length > 0 && <Pay {...{ oracleDid, overrides, claims, chat }} />}
       <input name="words" aria-label="Your message" required autoComplete="off" />

@@ -147,6 +147,9 @@ export default definePlugin({
     },
   },
 
+  // So that a page without a call button for other oracles asks nobody for what is not there.
+  facts: ({ env }) => ({ calls: { video: env.CALLS_VIDEO === 'on' } }),
+
   userData: {
     async *export(did, { db, now }) {
       const rows = await withCallsTables(db)
