@@ -226,4 +226,24 @@ await describeWith('chromium', 'the look of the playground', (program) => {
     await mine.getByText('3 / 3').waitFor()
     expect(complaints).toEqual([])
   }, 90_000)
+
+  it('stays at the view that a person has opened while the list of chats was still to come', async () => {
+    const { page, complaints } = await visit('wire')
+    const held = Promise.withResolvers<void>()
+    await page.route('**/sessions?*', async (route) => {
+      await held.promise
+      await route.continue()
+    })
+    await page.goto(`${url}/playground/`)
+    await page.reload()
+    await page.locator('.oc-threads[data-state=loading]').waitFor()
+    await enter(page, 'Wire')
+    held.resolve()
+    await page.locator('.oc-threads[data-state=ready]').waitFor({ state: 'attached' })
+    await page.locator('.traffic .title').getByText('/sessions?').first().waitFor()
+    expect(new URL(page.url()).hash).toBe('#/wire')
+    await enter(page, 'Chat')
+    await page.waitForURL(/#\/chat\/new/)
+    expect(complaints).toEqual([])
+  }, 60_000)
 })

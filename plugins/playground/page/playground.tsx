@@ -18,7 +18,6 @@ import { Rail } from './frame/rail.tsx'
 import { hostOf } from './host.ts'
 import { newChat, to, useRoute } from './route.ts'
 import { ChatView } from './views/chat.tsx'
-import { WireView } from './views/wire.tsx'
 
 // Who comes to chat does not wait for the other views.
 const BroughtView = lazy(async () => ({
@@ -28,6 +27,7 @@ const ApiView = lazy(async () => ({ default: (await import('./views/api.tsx')).A
 const CapabilitiesView = lazy(async () => ({
   default: (await import('./views/capabilities.tsx')).CapabilitiesView,
 }))
+const WireView = lazy(async () => ({ default: (await import('./views/wire.tsx')).WireView }))
 const RunsView = lazy(async () => ({ default: (await import('./views/runs.tsx')).RunsView }))
 
 const views = {
@@ -85,6 +85,7 @@ export function Playground({ oracle }: { oracle: Oracle }) {
         <ChatView
           oracle={oracle}
           sessionId={detail}
+          isShown={shown === 'chat'}
           draft={draft}
           onDraftSent={() => setDraft('')}
           onEvent={hear}

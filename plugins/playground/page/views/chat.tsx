@@ -1,4 +1,13 @@
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import {
+  lazy,
+  Suspense,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react'
 import {
   useApproval,
   useChat,
@@ -25,15 +34,18 @@ import {
 import { Fault } from 'oracle-runtime-client/view'
 import type { Oracle } from '../oracle.ts'
 import { AttachButton, UploadList } from '../parts/attach.tsx'
-import { Payment, TurnCost } from '../parts/payment.tsx'
 import { answersOf, Incognito } from '../parts/remembered.tsx'
 import { toldBy, ToldLines, withTold, type Told } from '../parts/told.tsx'
 import { useUploads } from '../parts/uploads.ts'
 import { go, newChat, to } from '../route.ts'
-import { Approval } from './approval.tsx'
 import { Message } from './message.tsx'
 import { components, Times, Waiting } from './tool-card.tsx'
 import { Welcome } from './welcome.tsx'
+
+// What most turns do not need is fetched when one does.
+const Approval = lazy(async () => ({ default: (await import('./approval.tsx')).Approval }))
+const Payment = lazy(async () => ({ default: (await import('../parts/payment.tsx')).Payment }))
+const TurnCost = lazy(async () => ({ default: (await import('../parts/payment.tsx')).TurnCost }))
 
 /** A message as it was sent. */
 interface Said {
@@ -43,6 +55,8 @@ interface Said {
 
 interface Props {
   readonly oracle: Oracle
+  /** False while another view is shown: the chat goes on, and leaves the address alone. */
+  readonly isShown: boolean
   readonly sessionId: string
   readonly draft: string
   readonly onDraftSent: () => void
@@ -51,7 +65,7 @@ interface Props {
 
 /** The chats on one side, the open one on the other. */
 export function ChatView(props: Props) {
-  const { oracle, sessionId } = props
+  const { oracle, sessionId, isShown } = props
   const threads = useThreads(oracle.did, undefined, sessionId)
   const { threads: listed, error, isLoading, query } = threads
   // The first words make the session of a new chat, so none is stored empty.
@@ -61,16 +75,16 @@ export function ChatView(props: Props) {
   const isNew = sessionId === newChat
   const id = isNew ? (newest ?? '') : sessionId
   useEffect(() => {
-    if (newest === undefined) return
+    if (newest === undefined || !isShown) return
     // The reader may have opened another chat meanwhile, and stays there.
     if (isNew) go('chat', newest)
     else setUnmade(newName())
-  }, [newest, isNew])
+  }, [newest, isNew, isShown])
   useEffect(() => {
     if (turns > 0) void threads.refresh() // It then has the new title.
   }, [turns])
   useEffect(() => {
-    if (sessionId || isLoading || error || query) return
+    if (!isShown || sessionId || isLoading || error || query) return
     location.replace(to('chat', listed[0]?.sessionId ?? newChat))
   })
   // A search leaves the open chat out of the list, and its model stays what it was.
@@ -266,15 +280,19 @@ function Conversation({
             </p>
           )}
           {approval.pending && (
-            <Approval
-              key={approval.pending.toolCallId}
-              approval={approval}
-              isSending={isSending}
-              onAnswer={() => end.current?.focus()}
-            />
+            <Suspense>
+              <Approval
+                key={approval.pending.toolCallId}
+                approval={approval}
+                isSending={isSending}
+                onAnswer={() => end.current?.focus()}
+              />
+            </Suspense>
           )}
           {unpaid.length > 0 ? (
-            <Payment oracleDid={oracle.did} claimIds={unpaid} onPaid={() => deliver(lastSaid)} />
+            <Suspense>
+              <Payment oracleDid={oracle.did} claimIds={unpaid} onPaid={() => deliver(lastSaid)} />
+            </Suspense>
           ) : (
             <Fault
               error={fault ?? box.fault ?? (isWaiting ? undefined : (sendMessageError ?? error))}
@@ -338,7 +356,11 @@ function Conversation({
           </label>
           <span className="faint">{run.reconnecting ? 'Reconnecting…' : ''}</span>
           {oracle.price && <span className="faint">{oracle.price}</span>}
-          {oracle.price && <TurnCost oracleDid={oracle.did} runId={run.ended && run.runId} />}
+          {oracle.price && (
+            <Suspense>
+              <TurnCost oracleDid={oracle.did} runId={run.ended && run.runId} />
+            </Suspense>
+          )}
           {isBusy ? (
             <button type="button" className="stop" onClick={stop}>
               Stop
