@@ -227,7 +227,7 @@ export function ErrorCard({ error, onRetry }: ErrorCardProps): ReactNode {
       <div className="oc-row">
         {onRetry && (
           <button type="button" onClick={onRetry}>
-            {words.tryAgain}
+            {isSignedOut(code) ? words.signInAgain : words.tryAgain}
           </button>
         )}
       </div>
@@ -240,6 +240,10 @@ export function ErrorCard({ error, onRetry }: ErrorCardProps): ReactNode {
     </div>
   )
 }
+
+/** Whether the way on is the wallet's: it asks its user once more. */
+const isSignedOut = (code: OracleError['code']) =>
+  code === 'unauthorized' || code === 'delegation_required'
 
 /** How an answer ended that did not come to its own end; undefined where it did. */
 export function endingOf(

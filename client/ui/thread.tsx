@@ -93,6 +93,7 @@ export function Thread(props: ThreadProps) {
         <Trouble
           {...{ oracleDid, overrides, box, sendMessageError, errors: [fault, error] }}
           onSayAgain={lastSaid && sayAgain}
+          onReadAgain={() => void chat.refetchMessages()}
         />
       </div>
       {!view.isAtEnd && <End onJump={view.toEnd} />}
@@ -137,11 +138,12 @@ interface TroubleProps extends Pick<ThreadProps, 'oracleDid' | 'overrides'> {
   /** What else went wrong. */
   readonly errors: readonly [fault: unknown, error: unknown]
   readonly onSayAgain: (() => void) | undefined
+  readonly onReadAgain: () => void
 }
 
 /** What has to be paid before the message goes out, or what went wrong and can be tried again. */
 function Trouble(props: TroubleProps) {
-  const { oracleDid, overrides, box, sendMessageError, errors, onSayAgain } = props
+  const { oracleDid, overrides, box, sendMessageError, errors, onSayAgain, onReadAgain } = props
   const { components: Parts } = useLook()
   const Payment = Parts.PaymentCard ?? OwnPaymentCard
   if (sendMessageError?.code === 'payment_required')
@@ -158,7 +160,9 @@ function Trouble(props: TroubleProps) {
   const told = [errors[0], box.fault, sendMessageError, errors[1]].find((one) => one != null)
   // What the outbox tries again by itself is no fault that a person has to do something about.
   if (box.waiting.length > 0 && told instanceof OracleError && isPassing(told)) return null
-  const retry = box.fault ? box.outbox.tryNow : sendMessageError ? onSayAgain : undefined
+  const isUnread = told === errors[1]
+  const again = sendMessageError ? onSayAgain : isUnread ? onReadAgain : undefined
+  const retry = box.fault ? box.outbox.tryNow : again
   return <Parts.ErrorCard error={told} onRetry={retry} />
 }
 

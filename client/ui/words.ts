@@ -53,6 +53,7 @@ export interface Words {
   readonly connected: string
   readonly tryNow: string
   readonly tryAgain: string
+  readonly signInAgain: string
   readonly details: string
   readonly toEnd: string
   readonly suggestions: string

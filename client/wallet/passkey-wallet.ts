@@ -150,6 +150,7 @@ function walletFrom(options: PasskeyWalletOptions, first: Kept, isKept: boolean)
   const { did } = first
   let { until } = first
   let renewing: Promise<void> | undefined
+  const acts = actsOf()
 
   const renew = () =>
     (renewing ??= (async () => {
@@ -157,7 +158,10 @@ function walletFrom(options: PasskeyWalletOptions, first: Kept, isKept: boolean)
       if (gesture.key.did !== did)
         throw new OracleError('unauthorized', 'This passkey is another user’s.')
       until = (await newSession(options, gesture)).kept.until
-    })().finally(() => (renewing = undefined)))
+    })().finally(() => {
+      renewing = undefined
+      acts.used()
+    }))
 
   /** The session as it stands: another tab may have ended or renewed it. */
   const current = async (): Promise<{ kept: Kept; tokens: Tokens }> => {
@@ -166,7 +170,7 @@ function walletFrom(options: PasskeyWalletOptions, first: Kept, isKept: boolean)
     const tokens = await unsealed<Tokens>(kept.sealed)
     if (tokens && Date.now() < kept.until) return { kept, tokens }
     // Nobody is asked out of the blue: only who has just clicked or typed.
-    if (navigator.userActivation?.isActive === false)
+    if (!acts.isNew())
       throw new OracleError('unauthorized', 'Your session has ended.', { hint: 'Sign in again.' })
     await renew()
     return current()
@@ -202,6 +206,17 @@ function walletFrom(options: PasskeyWalletOptions, first: Kept, isKept: boolean)
         await send(oracleDid, `${baseUrl}/delegation`, kept, tokens, { method: 'DELETE' })
       await signOut()
     },
+  }
+}
+
+/** Whether the user has just clicked or typed, and not yet been asked for it: who cancels a gesture is not asked again at once. */
+function actsOf(): { isNew(): boolean; used(): void } {
+  let isUsed = false
+  for (const name of ['pointerdown', 'keydown'])
+    document.addEventListener(name, () => (isUsed = false), { capture: true, passive: true })
+  return {
+    isNew: () => !isUsed && navigator.userActivation?.isActive !== false,
+    used: () => void (isUsed = true),
   }
 }
 

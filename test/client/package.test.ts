@@ -11,6 +11,7 @@ const root = resolve(import.meta.dirname, '../..')
 const app = `import { OraclesProvider, useChat, type IMessage, type IChatOptions } from 'oracle-runtime-client'
 import { useLiveAgent } from 'oracle-runtime-client/live-agent'
 import { useNotices, type Notice } from 'oracle-runtime-client/notices'
+import { openPasskeyWallet, type PasskeyWallet } from 'oracle-runtime-client/passkey'
 import { OracleChat } from 'oracle-runtime-client/ui'
 import { fr } from 'oracle-runtime-client/ui/languages/fr'
 import { createDevelopmentWallet, type DevelopmentWallet } from 'oracle-runtime-client/wallet'
@@ -30,6 +31,7 @@ function Bell({ oracleDid }: { oracleDid: string }) {
   return <button onClick={() => newest && void markSeen({ upTo: newest.id })}>{unread}</button>
 }
 export const wallet = createDevelopmentWallet()
+export const kept: Promise<PasskeyWallet | undefined> = openPasskeyWallet({ rpName: 'A', userName: 'B', oracles: [{ did: 'did:web:a.example', baseUrl: 'https://a.example' }] })
 `
 
 describe('the package of the client', () => {
@@ -72,6 +74,7 @@ describe('the package of the client', () => {
         'dist/index.d.ts',
         'dist/live-agent.js',
         'dist/notices.js',
+        'dist/passkey.js',
         'dist/ui.js',
         'dist/ui/style.css',
         'dist/ui/languages/fr.js',

@@ -52,6 +52,7 @@ export const en: Words = {
   connected: 'Connected again.',
   tryNow: 'Try now',
   tryAgain: 'Try again',
+  signInAgain: 'Sign in again',
   details: 'Details',
   toEnd: 'To the newest message',
   suggestions: 'Suggestions',

@@ -52,6 +52,7 @@ export const fr: Words = {
   connected: 'Connexion rétablie.',
   tryNow: 'Essayer maintenant',
   tryAgain: 'Réessayer',
+  signInAgain: 'Se reconnecter',
   details: 'Détails',
   toEnd: 'Au dernier message',
   suggestions: 'Suggestions',

@@ -52,6 +52,7 @@ export const sw: Words = {
   connected: 'Imeunganishwa tena.',
   tryNow: 'Jaribu sasa',
   tryAgain: 'Jaribu tena',
+  signInAgain: 'Ingia tena',
   details: 'Maelezo',
   toEnd: 'Kwenye ujumbe mpya',
   suggestions: 'Mapendekezo',
