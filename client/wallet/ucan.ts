@@ -33,8 +33,15 @@ export async function keyOf(seed: Uint8Array): Promise<Key> {
   }
 }
 
+/** What `crypto.subtle` signs with, in browsers and in Node. */
+type Half = Parameters<typeof crypto.subtle.sign>[1]
+interface Pair {
+  readonly publicKey: Half
+  readonly privateKey: Half
+}
+
 /** The key of a pair whose private half may be locked in the browser. */
-export async function keyOfPair({ publicKey, privateKey }: CryptoKeyPair): Promise<Key> {
+export async function keyOfPair({ publicKey, privateKey }: Pair): Promise<Key> {
   const raw = new Uint8Array(await crypto.subtle.exportKey('raw', publicKey))
   return {
     did: didOf(raw),

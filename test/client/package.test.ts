@@ -31,7 +31,8 @@ function Bell({ oracleDid }: { oracleDid: string }) {
   return <button onClick={() => newest && void markSeen({ upTo: newest.id })}>{unread}</button>
 }
 export const wallet = createDevelopmentWallet()
-export const kept: Promise<PasskeyWallet | undefined> = openPasskeyWallet({ rpName: 'A', userName: 'B', oracles: [{ did: 'did:web:a.example', baseUrl: 'https://a.example' }] })
+const oracles = [{ did: 'did:web:a.example', baseUrl: 'https://a.example' }]
+export const kept: Promise<PasskeyWallet | undefined> = openPasskeyWallet({ rpName: 'A', userName: 'B', oracles })
 `
 
 describe('the package of the client', () => {
