@@ -70,8 +70,13 @@ export function Thread(props: ThreadProps) {
         aria-label={words.messages}
         aria-busy={isLoading}
       >
+        {view.showOlder && (
+          <button type="button" className="oc-quiet oc-older" onClick={view.showOlder}>
+            {words.older}
+          </button>
+        )}
         <Messages
-          messages={messages}
+          messages={view.shown}
           isSending={isSending}
           waitingCall={approval.pending?.toolCallId}
           branches={branches}
@@ -96,7 +101,7 @@ export function Thread(props: ThreadProps) {
           onReadAgain={() => void chat.refetchMessages()}
         />
       </div>
-      {!view.isAtEnd && <End onJump={view.toEnd} />}
+      {!view.isAtEnd && <End onJump={view.toEnd} count={view.unread} />}
       <Line isLost={run.reconnecting} />
       <p className="oc-hidden" {...announcer} />
       <Field
@@ -181,14 +186,17 @@ const announced = (words: Words): AnnouncerWords => ({
 /** The props of `JumpToEnd`. */
 export interface JumpToEndProps {
   readonly onJump: () => void
+  /** How many messages have come since the reader went up. */
+  readonly count?: number
 }
 
 /** The way to the newest message, for a reader who has scrolled up. */
-export function JumpToEnd({ onJump }: JumpToEndProps) {
+export function JumpToEnd({ onJump, count = 0 }: JumpToEndProps) {
   const words = useWords()
   return (
     <button type="button" className="oc-to-end" onClick={onJump}>
       {words.toEnd}
+      {count > 0 && ` (${count.toLocaleString(words.locale)})`}
     </button>
   )
 }

@@ -56,6 +56,7 @@ export interface Words {
   readonly signInAgain: string
   readonly details: string
   readonly toEnd: string
+  readonly older: string
   readonly suggestions: string
   readonly branchOf: (nth: number, of: number) => string
   readonly earlier: string

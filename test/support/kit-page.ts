@@ -11,10 +11,19 @@ const types: Readonly<Record<string, string>> = {
   '.css': 'text/css',
 }
 
+/** Who looks at the page, and at what. */
+interface KitPageOptions {
+  /** The user's 32 secret bytes in base64; without them the test shows the chat itself. */
+  readonly seed?: string
+  /** The conversation that is open. */
+  readonly session?: string
+  readonly isOther?: boolean
+}
+
 /** A page that has the kit and the wallets, built as an app's own, at a name for which browsers have passkeys. */
 export interface KitPage extends AsyncDisposable {
   /** The page's address. With `isOther` it is another origin of the same site, which shares no storage with the first. */
-  address(server: string, oracle: string, more?: { seed?: string; isOther?: boolean }): string
+  address(server: string, oracle: string, more?: KitPageOptions): string
 }
 
 /** Builds the page and serves it. */
@@ -40,8 +49,8 @@ export async function kitPage(): Promise<KitPage> {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const ports = servers.map((server) => (server.address() as AddressInfo).port) // they listen on ports
   return {
-    address: (server, oracle, { seed, isOther } = {}) => {
-      const query = new URLSearchParams({ server, oracle, ...(seed !== undefined && { seed }) })
+    address: (server, oracle, { isOther, ...more } = {}) => {
+      const query = new URLSearchParams({ server, oracle, ...more })
       return `http://localhost:${ports[isOther ? 1 : 0]}/?${query}`
     },
     async [Symbol.asyncDispose]() {

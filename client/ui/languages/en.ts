@@ -55,6 +55,7 @@ export const en: Words = {
   signInAgain: 'Sign in again',
   details: 'Details',
   toEnd: 'To the newest message',
+  older: 'Older messages',
   suggestions: 'Suggestions',
   branchOf: (nth, of) => `${nth} / ${of}`,
   earlier: 'Earlier version',

@@ -55,6 +55,7 @@ export const fr: Words = {
   signInAgain: 'Se reconnecter',
   details: 'Détails',
   toEnd: 'Au dernier message',
+  older: 'Messages plus anciens',
   suggestions: 'Suggestions',
   branchOf: (nth, of) => `${nth} / ${of}`,
   earlier: 'Version précédente',

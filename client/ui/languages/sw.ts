@@ -55,6 +55,7 @@ export const sw: Words = {
   signInAgain: 'Ingia tena',
   details: 'Maelezo',
   toEnd: 'Kwenye ujumbe mpya',
+  older: 'Ujumbe wa zamani',
   suggestions: 'Mapendekezo',
   branchOf: (nth, of) => `${nth} / ${of}`,
   earlier: 'Toleo la awali',

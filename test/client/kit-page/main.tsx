@@ -15,6 +15,7 @@ import 'oracle-runtime-client/ui/style.css'
 const query = new URLSearchParams(location.search)
 const baseUrl = query.get('server')!
 const oracleDid = query.get('oracle')!
+const sessionId = query.get('session') ?? undefined
 const root = createRoot(document.getElementById('root')!)
 
 /** Shows the chat of a wallet; a test calls it, or asks for a wallet in the page's address. */
@@ -22,7 +23,7 @@ function show(wallet: Omit<IOraclesProviderProps, 'children'>): void {
   root.render(
     <StrictMode>
       <OraclesProvider {...wallet}>
-        <OracleChat oracleDid={oracleDid} overrides={{ baseUrl }} />
+        <OracleChat oracleDid={oracleDid} overrides={{ baseUrl }} sessionId={sessionId} />
       </OraclesProvider>
     </StrictMode>,
   )
