@@ -140,7 +140,11 @@ await describeWith('chromium', 'a long conversation on a slow processor', (progr
       }
       expect(await lookAt(page)).toMatchObject({ text: read.text, count: 502 })
       await end.click()
-      await page.locator('.oc-ai').last().getByText(`word${tokens - 1}`).waitFor()
+      await page
+        .locator('.oc-ai')
+        .last()
+        .getByText(`word${tokens - 1}`)
+        .waitFor()
       expect(complaints).toEqual([])
     } finally {
       await browser.close()
