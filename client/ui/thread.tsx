@@ -71,11 +71,7 @@ export function Thread(props: ThreadProps) {
         aria-label={words.messages}
         aria-busy={isLoading}
       >
-        {view.showOlder && (
-          <button type="button" className="oc-quiet oc-older" onClick={view.showOlder}>
-            {words.older}
-          </button>
-        )}
+        <Older onShow={view.showOlder} />
         <Messages
           messages={view.shown}
           isSending={isSending}
@@ -200,6 +196,17 @@ export function JumpToEnd({ onJump, count = 0 }: JumpToEndProps) {
     <button type="button" className="oc-to-end" onClick={onJump}>
       {words.toEnd}
       {count > 0 && ` (${count.toLocaleString(words.locale)})`}
+    </button>
+  )
+}
+
+/** The way to what was said before, for who does not scroll. */
+function Older({ onShow }: { readonly onShow: (() => void) | undefined }) {
+  const words = useWords()
+  if (!onShow) return null
+  return (
+    <button type="button" className="oc-quiet oc-older" onClick={onShow}>
+      {words.older}
     </button>
   )
 }
