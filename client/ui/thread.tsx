@@ -4,6 +4,7 @@ import type { Attachment, IMessage, Overrides } from '../core/records.ts'
 import { useChat } from '../react/use-chat.ts'
 import { type AnnouncerWords, useChatAnnouncer } from '../react/use-chat-announcer.ts'
 import { useApproval, useRun } from '../react/use-run.ts'
+import { Asking, faultsIn } from './asking.tsx'
 import { Composer } from './composer.tsx'
 import { useFollow, useLate } from './follow.ts'
 import { type Branches, useBranches } from './hooks.ts'
@@ -70,11 +71,7 @@ export function Thread(props: ThreadProps) {
         aria-label={words.messages}
         aria-busy={isLoading}
       >
-        {view.showOlder && (
-          <button type="button" className="oc-quiet oc-older" onClick={view.showOlder}>
-            {words.older}
-          </button>
-        )}
+        <Older onShow={view.showOlder} />
         <Messages
           messages={view.shown}
           isSending={isSending}
@@ -87,16 +84,13 @@ export function Thread(props: ThreadProps) {
           onInstead={(message, text) => void instead(message, text)}
         />
         <Thinking isThinking={status === 'submitted'} />
-        <Parts.ApprovalCard
-          key={approval.pending?.toolCallId}
-          approval={approval}
-          isBusy={isSending}
-        />
+        <Asking address={address} approval={approval} isBusy={isSending} error={sendMessageError} />
         {question}
         <Told address={address} />
         <Queue box={box} />
         <Trouble
           {...{ oracleDid, overrides, box, sendMessageError, errors: [fault, error] }}
+          isAsking={approval.pending !== null}
           onSayAgain={lastSaid && sayAgain}
           onReadAgain={() => void chat.refetchMessages()}
         />
@@ -142,13 +136,16 @@ interface TroubleProps extends Pick<ThreadProps, 'oracleDid' | 'overrides'> {
   readonly sendMessageError: OracleError | null
   /** What else went wrong. */
   readonly errors: readonly [fault: unknown, error: unknown]
+  /** A call waits for a person: what was said last is under way. */
+  readonly isAsking: boolean
   readonly onSayAgain: (() => void) | undefined
   readonly onReadAgain: () => void
 }
 
 /** What has to be paid before the message goes out, or what went wrong and can be tried again. */
 function Trouble(props: TroubleProps) {
-  const { oracleDid, overrides, box, sendMessageError, errors, onSayAgain, onReadAgain } = props
+  const { oracleDid, overrides, box, sendMessageError, errors } = props
+  const { isAsking, onSayAgain, onReadAgain } = props
   const { components: Parts } = useLook()
   const Payment = Parts.PaymentCard ?? OwnPaymentCard
   if (sendMessageError?.code === 'payment_required')
@@ -165,8 +162,10 @@ function Trouble(props: TroubleProps) {
   const told = [errors[0], box.fault, sendMessageError, errors[1]].find((one) => one != null)
   // What the outbox tries again by itself is no fault that a person has to do something about.
   if (box.waiting.length > 0 && told instanceof OracleError && isPassing(told)) return null
+  // What does not fit in edited arguments stands at their fields.
+  if (isAsking && faultsIn(told).length > 0) return null
   const isUnread = told === errors[1]
-  const again = sendMessageError ? onSayAgain : isUnread ? onReadAgain : undefined
+  const again = sendMessageError && !isAsking ? onSayAgain : isUnread ? onReadAgain : undefined
   const retry = box.fault ? box.outbox.tryNow : again
   return <Parts.ErrorCard error={told} onRetry={retry} />
 }
@@ -197,6 +196,17 @@ export function JumpToEnd({ onJump, count = 0 }: JumpToEndProps) {
     <button type="button" className="oc-to-end" onClick={onJump}>
       {words.toEnd}
       {count > 0 && ` (${count.toLocaleString(words.locale)})`}
+    </button>
+  )
+}
+
+/** The way to what was said before, for who does not scroll. */
+function Older({ onShow }: { readonly onShow: (() => void) | undefined }) {
+  const words = useWords()
+  if (!onShow) return null
+  return (
+    <button type="button" className="oc-quiet oc-older" onClick={onShow}>
+      {words.older}
     </button>
   )
 }

@@ -22,6 +22,10 @@ const version = '0.9.1'
 
 /** The key that a seed of 32 bytes stands for. */
 export async function keyOf(seed: Uint8Array): Promise<Key> {
+  if (!hasSubtle()) {
+    const { publicKey, sign } = (await import('./plain.ts')).halvesOf(seed)
+    return { did: didOf(publicKey), sign: async (payload) => sign(payload) }
+  }
   const secret = joined(pkcs8, seed)
   const key = await crypto.subtle.importKey('pkcs8', secret, 'Ed25519', true, ['sign'])
   const { x = '' } = await crypto.subtle.exportKey('jwk', key)
@@ -39,6 +43,9 @@ interface Pair {
   readonly publicKey: Half
   readonly privateKey: Half
 }
+
+/** Whether the browser computes for the page: it does not for one that came by plain HTTP from another machine. */
+const hasSubtle = () => typeof crypto.subtle === 'object'
 
 /** The key of a pair whose private half may be locked in the browser. */
 export async function keyOfPair({ publicKey, privateKey }: Pair): Promise<Key> {
@@ -135,7 +142,9 @@ function didBytes(did: string): Bytes {
 
 /** CIDv1, dag-cbor, sha2-256. */
 async function cidOf(data: Bytes): Promise<Bytes> {
-  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', data))
+  const hash = hasSubtle()
+    ? new Uint8Array(await crypto.subtle.digest('SHA-256', data))
+    : (await import('./plain.ts')).hashed(data)
   return joined([0x01, 0x71, 0x12, 32], hash)
 }
 

@@ -61,6 +61,20 @@ it('makes the very bytes that ucanto makes of a token with proofs', async () => 
     expect(() => proofOf(nonsense), nonsense).toThrow()
 })
 
+it('makes the same bytes where the browser does not compute for the page', async () => {
+  const { subtle } = crypto
+  const grants = [{ can: '*', with: 'ixo:oracle' }]
+  const made = async () => mint(await keyOf(seed), 'did:web:oracle.example', grants, 1_800_000_000)
+  const usual = await made()
+  Object.defineProperty(crypto, 'subtle', { value: undefined, configurable: true })
+  try {
+    expect(crypto.subtle).toBeUndefined()
+    expect(await made()).toBe(usual)
+  } finally {
+    Object.defineProperty(crypto, 'subtle', { value: subtle, configurable: true })
+  }
+})
+
 it('makes tokens whose signature holds', async () => {
   const wallet = await createDevelopmentWallet({ seed })
   const { serialized, expiresAt } = await wallet.createDelegation(

@@ -123,7 +123,7 @@ export class Delegations implements Replays {
         .where('oracle_did', '=', oracle)
         .$if(!this.#isOnlyWriter, (query) => query.forUpdate())
         .executeTakeFirst()
-      const earlier = JSON.parse(before?.revocable ?? '[]') as RevocableLink[] // written below
+      const earlier: RevocableLink[] = JSON.parse(before?.revocable ?? '[]') // written below
       const known = new Set(revocable.map(({ cid }) => cid))
       const links = [
         ...revocable,
