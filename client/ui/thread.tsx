@@ -281,12 +281,18 @@ export function ConnectionLine({ isLost }: ConnectionLineProps) {
     if (isLost) setWasLost(true)
   }, [isLost])
   return (
-    <p
-      className="oc-connection"
-      role={isLong ? 'alert' : 'status'}
-      data-state={isLost ? 'lost' : 'there'}
-    >
-      {isLost ? words.connectionLost : wasLost ? words.connected : ''}
-    </p>
+    <div className="oc-connection" data-state={isLost ? 'lost' : 'there'}>
+      <span role={isLong ? 'alert' : 'status'}>
+        {isLost ? words.connectionLost : wasLost ? words.connected : ''}
+      </span>
+      {isLost && (
+        <button type="button" className="oc-quiet" onClick={tryNow}>
+          {words.tryNow}
+        </button>
+      )}
+    </div>
   )
 }
+
+/** What waits for the network tries again: a person says that it is there, as the browser does otherwise. */
+const tryNow = () => void window.dispatchEvent(new window.Event('online'))

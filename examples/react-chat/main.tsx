@@ -9,10 +9,12 @@ import {
 } from 'oracle-runtime-client'
 import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
 import { z } from 'zod'
+import { oracleAt } from './oracle.ts'
 import { Pay } from './pay.tsx'
 
 const baseUrl = new URLSearchParams(location.search).get('oracle') ?? 'http://127.0.0.1:3000'
-const { did: oracleDid } = await (await fetch(`${baseUrl}/.well-known/oracle.json`)).json()
+const place = document.getElementById('root')!
+const oracleDid = await oracleAt(baseUrl, place)
 const wallet = await createDevelopmentWallet({ ledger: baseUrl })
 const overrides = { baseUrl }
 
@@ -64,13 +66,11 @@ function Chat({ sessionId }: { sessionId: string }) {
 function App() {
   const { sessions, isLoading, createSession } = useOracleSessions(oracleDid, overrides)
   const isNew = !isLoading && sessions.length === 0
-  useEffect(() => {
-    if (isNew) void createSession()
-  }, [isNew, createSession])
+  useEffect(() => void (isNew && createSession()), [isNew, createSession])
   return sessions[0] ? <Chat sessionId={sessions[0].sessionId} /> : null
 }
 
-createRoot(document.getElementById('root')!).render(
+createRoot(place).render(
   <OraclesProvider {...wallet}>
     <App />
   </OraclesProvider>,

@@ -9,7 +9,7 @@ import { en } from '../../../client/ui/languages/en.ts'
 import { fr } from '../../../client/ui/languages/fr.ts'
 import { sw } from '../../../client/ui/languages/sw.ts'
 import { heldModel } from '../../support/held-model.ts'
-import { testOracle, type TestOracle } from '../oracle.ts'
+import { shortTiming, testOracle, type TestOracle } from '../oracle.ts'
 import { mount, until } from '../page.ts'
 import { person } from './person.tsx'
 
@@ -118,6 +118,57 @@ it('asks a person, keeps asking after arguments that do not fit, and takes the r
   expect(all('.oc-approval').filter((one) => !one.hidden)).toEqual([])
   expect(texts('.oc-error')).toEqual([])
   expect(texts('.oc-tool pre').join()).toContain('asked Bo 3')
+})
+
+it('says that the connection is lost, loudly after a while, and tries again when it is told to', async () => {
+  const model = heldModel(['One '], ['two.'])
+  await using oracle = await testOracle({ plugins: [], model })
+  // Without a person it would be a minute.
+  const timing = { ...shortTiming, retryMs: 60_000, maxRetryMs: 60_000 }
+  const { texts, all, button, say } = person(oracle, {}, oracle.within(oracle.tab({ timing })))
+  await say('Count')
+  await until(() => texts('.oc-markdown').includes('One'))
+  oracle.proxy.isOffline = true
+  oracle.proxy.cutAll()
+  await until(() => texts('.oc-connection [role=status]')[0] === 'Connection lost. Trying again.')
+  await until(() => texts('.oc-connection [role=alert]').length === 1, 30_000)
+  oracle.proxy.isOffline = false
+  ;(await button('Try now', '.oc-connection')).click()
+  await until(() => texts('.oc-connection')[0] === 'Connected again.')
+  model.goOn()
+  await until(() => texts('.oc-markdown').includes('One two.'))
+  expect(all('.oc-connection button')).toEqual([])
+})
+
+it('shows what is said and what is called in their order, also after a reload and to a screen reader', async () => {
+  const model = scriptedModel([
+    { text: 'Let me look.', calls: [call('send', { to: 'Ada' })] },
+    'There it is.',
+  ])
+  await using oracle = await testOracle({ plugins: [post], model })
+  const first = person(oracle)
+  const order = (one: typeof first) => {
+    const text = one.texts('.oc-messages')[0] ?? ''
+    return ['Let me look.', 'sent to Ada', 'There it is.'].map((words) => text.indexOf(words))
+  }
+  const isInOrder = (one: typeof first) => {
+    const [said = -1, called = -1, then = -1] = order(one)
+    return said >= 0 && said < called && called < then
+  }
+  await first.say('Write.')
+  await until(() => isInOrder(first))
+  await until(() => first.texts('.oc-hidden').join().includes('There it is.'))
+  const { sessionId } = (
+    await oracle
+      .tab()
+      .request<{ sessions: { sessionId: string }[] }>(
+        oracle.oracleDid,
+        `${oracle.app.url}/sessions`,
+      )
+  ).sessions[0]!
+  first.unmount()
+  const again = person(oracle, { sessionId }, oracle.within(oracle.tab()))
+  await until(() => isInOrder(again))
 })
 
 it('makes a form of whatever schema there is, and says at each field what is wrong', async () => {

@@ -33,6 +33,15 @@ await describeWith('chromium', 'a page that came by plain HTTP from another mach
       await page.reload()
       await page.locator('.oc-thread-name').first().click()
       await page.locator('.oc-ai strong').getByText('day').waitFor()
+      // A telephone zooms into a field whose letters are smaller.
+      await page.getByRole('button', { name: 'Edit' }).first().click()
+      const sizes = await page.evaluate(() =>
+        [...document.querySelectorAll('.oc-root :is(input, textarea, select)')].map((one) =>
+          parseFloat(getComputedStyle(one).fontSize),
+        ),
+      )
+      expect(sizes.length).toBeGreaterThanOrEqual(3)
+      expect(Math.min(...sizes)).toBeGreaterThanOrEqual(16)
       expect(complaints).toEqual([])
     } finally {
       await browser.close()
