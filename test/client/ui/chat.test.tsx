@@ -124,7 +124,7 @@ it('says that the connection is lost, loudly after a while, and tries again when
   const model = heldModel(['One '], ['two.'])
   await using oracle = await testOracle({ plugins: [], model })
   // Without a person it would be a minute.
-  const timing = { ...shortTiming, retryMs: 60_000, maxRetryMs: 60_000 }
+  const timing = { ...shortTiming, retryMs: 60_000, maxRetryMs: 60_000, stallMs: 60_000 }
   const { texts, all, button, say } = person(oracle, {}, oracle.within(oracle.tab({ timing })))
   await say('Count')
   await until(() => texts('.oc-markdown').includes('One'))
