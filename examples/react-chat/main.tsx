@@ -9,14 +9,16 @@ import {
 } from 'oracle-runtime-client'
 import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
 import { z } from 'zod'
+import { Call } from './call.tsx'
 import { oracleAt } from './oracle.ts'
 import { Pay } from './pay.tsx'
 
 const baseUrl = new URLSearchParams(location.search).get('oracle') ?? 'http://127.0.0.1:3000'
 const place = document.getElementById('root')!
-const oracleDid = await oracleAt(baseUrl, place)
+const { did: oracleDid, calls } = await oracleAt(baseUrl, place)
 const wallet = await createDevelopmentWallet({ ledger: baseUrl })
 const overrides = { baseUrl }
+const userDid = wallet.initialWallet.did
 
 const browserTools = {
   clock: {
@@ -49,6 +51,7 @@ function Chat({ sessionId }: { sessionId: string }) {
       {chat.messages.map(({ id, content }) => (
         <p key={id}>{renderMessageContent(content)}</p>
       ))}
+      {calls && <Call {...{ oracleDid, overrides, sessionId, userDid }} />}
       {chat.error && <p role="alert">{chat.error.message}</p>}
       {claims.length > 0 && <Pay {...{ oracleDid, overrides, claims, chat }} />}
       <input name="words" aria-label="Your message" required autoComplete="off" />
