@@ -14,8 +14,7 @@ import { oracleAt } from './oracle.ts'
 import { Pay } from './pay.tsx'
 
 const baseUrl = new URLSearchParams(location.search).get('oracle') ?? 'http://127.0.0.1:3000'
-const place = document.getElementById('root')!
-const { did: oracleDid, calls } = await oracleAt(baseUrl, place)
+const { did: oracleDid, calls } = await oracleAt(baseUrl)
 const wallet = await createDevelopmentWallet({ ledger: baseUrl })
 const overrides = { baseUrl }
 const userDid = wallet.initialWallet.did
@@ -73,7 +72,7 @@ function App() {
   return sessions[0] ? <Chat sessionId={sessions[0].sessionId} /> : null
 }
 
-createRoot(place).render(
+createRoot(document.getElementById('root')!).render(
   <OraclesProvider {...wallet}>
     <App />
   </OraclesProvider>,

@@ -9,11 +9,12 @@ interface Facts {
 }
 
 /** What the oracle at an address says of itself. Says so while nobody answers there, and goes on by itself once somebody does. */
-export async function oracleAt(baseUrl: string, place: HTMLElement): Promise<Facts> {
+export async function oracleAt(baseUrl: string): Promise<Facts> {
   for (;;) {
     try {
       return await (await fetch(`${baseUrl}/.well-known/oracle.json`)).json()
     } catch {
+      const place = document.getElementById('root')!
       place.textContent = `No oracle answers at ${baseUrl} yet. "npm start" starts one; this page goes on by itself.`
       place.role = 'status'
     }
