@@ -3,6 +3,6 @@ export async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array
   // The types say that it is always there.
   const { subtle }: { readonly subtle?: SubtleCrypto } = crypto
   if (subtle) return new Uint8Array(await subtle.digest('SHA-256', bytes))
-  const { sha256: hash } = await import('../later/plain-crypto.ts')
-  return new Uint8Array(hash(bytes))
+  const { hashed } = await import('../wallet/plain.ts')
+  return new Uint8Array(hashed(bytes))
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { networkAddresses } from '../../cli/lan.ts'
-import { publicKeyOf, sha256, signBy } from '../../client/later/plain-crypto.ts'
+import { halvesOf, hashed } from '../../client/wallet/plain.ts'
 import { builtPage } from '../support/built-page.ts'
 import { complaintsOf, launch } from '../support/browser.ts'
 import { root, startServer } from '../support/process.ts'
@@ -14,9 +14,10 @@ it('signs and hashes without the browser’s help as Node does', () => {
   const { privateKey } = generateKeyPairSync('ed25519')
   const { d = '', x = '' } = privateKey.export({ format: 'jwk' })
   const [seed, payload] = [Buffer.from(d, 'base64url'), Buffer.from('Say it.')]
-  expect(Buffer.from(publicKeyOf(seed)).toString('base64url')).toBe(x)
-  expect(Buffer.from(signBy(seed, payload))).toEqual(sign(null, payload, privateKey))
-  expect(Buffer.from(sha256(payload))).toEqual(createHash('sha256').update(payload).digest())
+  const { publicKey, sign: signed } = halvesOf(seed)
+  expect(Buffer.from(publicKey).toString('base64url')).toBe(x)
+  expect(Buffer.from(signed(payload))).toEqual(sign(null, payload, privateKey))
+  expect(Buffer.from(hashed(payload))).toEqual(createHash('sha256').update(payload).digest())
 })
 
 it('names the addresses of a network, and none of this machine alone', () => {
