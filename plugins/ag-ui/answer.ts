@@ -1,4 +1,5 @@
 import {
+  attended,
   partsOf,
   RuntimeError,
   type OutsideTools,
@@ -8,8 +9,6 @@ import {
   type User,
 } from '#core'
 import type { Context } from 'koa'
-import { aloneOf, leavingOf } from './alone.ts'
-import { quickTools } from './quick-tools.ts'
 import { requestIdOf } from './names.ts'
 import type { RunInput } from './request.ts'
 import { started, streamed } from './stream.ts'
@@ -51,7 +50,7 @@ export async function answer(input: RunInput, exchange: Exchange) {
   const shared = () => sessions.shared({ user, session: sessionId })
   const isToldState = hasFields(input.state) || hasFields(await shared())
   return streamed(partsOf(turn), {
-    ...{ ...about, ownRunId, known: knownOf(input), isQuick: quickTools(exchange) },
+    ...{ ...about, ownRunId, known: knownOf(input), isQuick: exchange.tools.asksNobody(exchange) },
     answered: new Set(answered),
     ...(isToldState && { state: shared }),
   })
@@ -83,15 +82,12 @@ function start(
   { user, turns, koa, signal }: Exchange,
 ): StartedTurn {
   const { message, history, instructions, metadata, tools } = asked
-  const alone = aloneOf(koa)
   return turns.start({
     ...{ user, session: threadId, message, history, metadata, tools, koa },
     ...{ clientTools: 'park', approvals: 'events', whenBusy: 'interrupt' },
     requestId: requestIdOf(threadId, runId),
     ...(instructions && { instructions }),
-    ...(alone === 0
-      ? { signal: leavingOf(signal) }
-      : alone && { whenAlone: { stopAfterMs: alone } }),
+    ...attended({ signal, koa }),
   })
 }
 
@@ -112,18 +108,8 @@ async function goOn(
           runId: waiting?.runId ?? noRun,
           answer: { results: asked.results.filter(({ toolCallId }) => isWanted.has(toolCallId)) },
         }
-  const turn = turns.resume({ user, runId, ...answer, requestId })
-  if (aloneOf(koa) === 0)
-    turn.begun.then(
-      ({ sessionId: session }) =>
-        leavingOf(signal).addEventListener(
-          'abort',
-          () => void turns.abort({ user, session, requestId }).catch(() => undefined),
-          { once: true },
-        ),
-      () => undefined,
-    )
-  return turn
+  const { reader, signal: leaving } = attended({ signal, koa })
+  return turns.resume({ ...{ user, runId, ...answer, requestId }, reader, signal: leaving })
 }
 
 const noRun = 'none'

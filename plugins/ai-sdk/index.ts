@@ -1,10 +1,9 @@
-import { definePlugin, reply } from '#core'
+import { attended, definePlugin, reply } from '#core'
 import { z } from 'zod'
 import { answer, isUnknown, tell } from './chat.ts'
 import { toUiMessages } from './history.ts'
 import { chainOf, replayed } from './replay.ts'
 import { bodyBytes, chatInput, idInput } from './request.ts'
-import { quickTools } from './quick-tools.ts'
 import { streamed } from './stream.ts'
 
 const nothing = { 204: [] }
@@ -48,7 +47,7 @@ export default definePlugin({
       summary: 'The answer that is being made, from its beginning and on; 204 where none is.',
       answers: { 200: ['text/event-stream'], ...nothing },
       input: idInput,
-      async run({ id: session }, { user, turns, self: { tools }, koa }) {
+      async run({ id: session }, { user, turns, self: { tools }, koa, signal }) {
         const { run, sessionId } = await turns
           .open({ user, session, newestBranch: true })
           .catch((error: unknown) => {
@@ -57,11 +56,11 @@ export default definePlugin({
           })
         if (!run) return reply(204)
         const { runId } = run
-        const from = { user, turns }
+        const from = { user, turns, signal: attended({ signal }).reader }
         const chain = await chainOf(from, runId)
         tell(koa, { runId, sessionId })
         const about = { messageId: chain[0] ?? runId, known: new Set<string>() }
-        const isQuick = quickTools({ user, tools })
+        const isQuick = tools.asksNobody({ user })
         return streamed(replayed(from, chain), { ...about, runId, sessionId, isQuick })
       },
     },
