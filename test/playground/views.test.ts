@@ -89,7 +89,7 @@ const lacking = definePlugin({
   views: { lacking: { label: { en: 'Lacking' }, module: '/lacking/view.js' } },
 })
 
-it.each(['calls', 'memory', 'messaging', 'payments'])(
+it.each(['calls', 'connect', 'memory', 'messaging', 'payments'])(
   'the view of %s in the repository is what its source builds',
   async (name) => {
     const folder = await mkdtemp(join(tmpdir(), 'view-'))
