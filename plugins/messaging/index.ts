@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { definePlugin, RuntimeError } from '#core'
+import { builtView, definePlugin, RuntimeError } from '#core'
 import { roomTools } from './answering/sending-files.ts'
 import { earlierNames, environment } from './environment.ts'
 import { fileOf } from './files.ts'
@@ -8,7 +8,6 @@ import { accountOfToken, openIdToken } from './people/openid.ts'
 import { keepNotice } from './rooms/notices.ts'
 import { pairRoomOf, spacesOf } from './rooms/spaces.ts'
 import { migrations, withMessagingTables } from './tables.ts'
-import { serveView } from './view-file.ts'
 import { eraseMessaging, exportMessaging } from './user-data.ts'
 
 const identity = z.object({ userId: z.string(), did: z.string() })
@@ -82,7 +81,13 @@ export default definePlugin({
     self.desk?.look()
   },
 
-  web: { '/messaging-page': serveView },
+  // `/messaging/…` are routes, so the view stands beside them.
+  web: {
+    '/messaging-page': builtView(
+      '/messaging-page/view.js',
+      new URL('./built/view.js', import.meta.url),
+    ),
+  },
   views: {
     messaging: {
       label: { en: 'Messenger', sw: 'Ujumbe', fr: 'Messagerie' },
