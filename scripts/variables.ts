@@ -7,7 +7,9 @@ import { models } from '../plugins/models.ts'
 export function allVariables(): Variable[] {
   return [
     ...describeVariables('kernel', kernelEnv),
-    ...bundledPlugins.flatMap(({ name, definition }) => describeVariables(name, definition.env ?? {})),
+    ...bundledPlugins.flatMap(({ name, definition }) =>
+      describeVariables(name, definition.env ?? {}),
+    ),
   ]
 }
 
