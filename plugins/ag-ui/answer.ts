@@ -11,8 +11,11 @@ import {
 import type { Context } from 'koa'
 import { requestIdOf } from './names.ts'
 import type { RunInput } from './request.ts'
+import { correctionOf, mostCompared } from './snapshot.ts'
 import { started, streamed } from './stream.ts'
 import { type Asked, read, stale } from './turn.ts'
+
+type BegunTurn = Awaited<StartedTurn['begun']>
 
 /** What answering a request needs. */
 export interface Exchange {
@@ -30,7 +33,7 @@ export async function answer(input: RunInput, exchange: Exchange) {
   const isOne = protocolVersion !== undefined && protocolVersion !== null
   const about = { threadId, runId, isOne }
   let turn: StartedTurn
-  let begun: Awaited<StartedTurn['begun']>
+  let begun: BegunTurn
   let asked: Asked
   try {
     asked = read(input)
@@ -48,12 +51,24 @@ export async function answer(input: RunInput, exchange: Exchange) {
   const { user, sessions } = exchange
   const answered = asked.is === 'results' ? asked.results.map(({ toolCallId }) => toolCallId) : []
   const shared = () => sessions.shared({ user, session: sessionId })
+  const correction = asked.is === 'turn' && (await correctionFor(input, begun, exchange))
   const isToldState = hasFields(input.state) || hasFields(await shared())
   return streamed(partsOf(turn), {
     ...{ ...about, ownRunId, known: knownOf(input), isQuick: exchange.tools.asksNobody(exchange) },
     answered: new Set(answered),
+    ...(correction && { correction }),
     ...(isToldState && { state: shared }),
   })
+}
+
+/** What the client has to be told of the conversation. */
+async function correctionFor(
+  { messages }: RunInput,
+  { runId = '', sessionId: session }: BegunTurn,
+  { user, sessions }: Exchange,
+) {
+  const page = await sessions.messages({ user, session, limit: mostCompared })
+  return page.prevCursor === null ? correctionOf(messages, page.messages, runId) : undefined
 }
 
 const hasFields = (value: unknown) =>

@@ -3,6 +3,7 @@ import {
   partsOf,
   RuntimeError,
   type OfferedModels,
+  type OpenTurn,
   type OutsideTools,
   type StartedTurn,
   type Turns,
@@ -116,6 +117,10 @@ const nothingWaits = () =>
 const callsOf = ({ parts }: ChatMessage): Set<string> =>
   new Set(parts.flatMap(({ toolCallId }) => toolCallId ?? []))
 
-/** A chat that is not there, or is another person's. */
-export const isUnknown = (error: unknown): boolean =>
-  error instanceof RuntimeError && error.code === 'NOT_FOUND'
+/** What goes on in a chat; undefined where it is not there, or is another person's. */
+export function openOf(turns: Turns, user: User, session: string): Promise<OpenTurn | undefined> {
+  return turns.open({ user, session, newestBranch: true }).catch((error: unknown) => {
+    if (error instanceof RuntimeError && error.code === 'NOT_FOUND') return undefined
+    throw error
+  })
+}

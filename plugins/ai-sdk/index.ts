@@ -1,6 +1,6 @@
 import { attended, definePlugin, reply } from '#core'
 import { z } from 'zod'
-import { answer, isUnknown, tell } from './chat.ts'
+import { answer, openOf, tell } from './chat.ts'
 import { toUiMessages } from './history.ts'
 import { chainOf, replayed } from './replay.ts'
 import { bodyBytes, chatInput, idInput } from './request.ts'
@@ -48,12 +48,7 @@ export default definePlugin({
       answers: { 200: ['text/event-stream'], ...nothing },
       input: idInput,
       async run({ id: session }, { user, turns, self: { tools }, koa, signal }) {
-        const { run, sessionId } = await turns
-          .open({ user, session, newestBranch: true })
-          .catch((error: unknown) => {
-            if (isUnknown(error)) return { run: undefined, sessionId: '' }
-            throw error
-          })
+        const { run, sessionId = '' } = (await openOf(turns, user, session)) ?? {}
         if (!run) return reply(204)
         const { runId } = run
         const from = { user, turns, signal: attended({ signal }).reader }
@@ -81,7 +76,10 @@ export default definePlugin({
         before: z.string().max(40).optional(),
       }),
       async run({ id, limit, before }, { user, turns, sessions }) {
-        const { sessionId, waiting } = await turns.open({ user, session: id, newestBranch: true })
+        // A page makes the id of its chat itself: before the first message there is none here.
+        const open = await openOf(turns, user, id)
+        if (!open) return { messages: [], before: null }
+        const { sessionId, waiting } = open
         const page = await sessions.messages({ user, session: sessionId, limit, before })
         return {
           messages: toUiMessages(page.messages, sessionId, waiting),

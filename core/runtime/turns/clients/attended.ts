@@ -7,8 +7,9 @@ const longestSeconds = 3_600
 
 /**
  * What a turn of a client is started with, so that it ends when nobody reads it any more: spread it into `turns.start`, and hand
- * its `reader` and `signal` to `turns.resume`. The client says by the header `X-Alone` for how many seconds the turn may be alone: `0` ends it
- * with the connection, `never` lets it go on to its own end. A server that closes ends no turn: another one goes on with it.
+ * its `reader` and `signal` to `turns.resume`. The client says by the header `X-Alone` for how many seconds the turn may be
+ * alone: `0` ends it with the connection, `never` lets it go on to its own end. A server that closes ends no turn: another one
+ * goes on with it.
  */
 export function attended({ signal, koa, stopAfterMs = usualMs }: Reading): Attendance {
   const alone = koa ? saidIn(koa.get('X-Alone').trim(), stopAfterMs) : stopAfterMs
