@@ -6,7 +6,7 @@ import { scriptedModel, testApp } from '#core/testing'
 import a2a from '../a2a/index.ts'
 import agUi from '../ag-ui/index.ts'
 import aiSdk from '../ai-sdk/index.ts'
-import mcpServers from '../mcp/index.ts'
+import { mcp } from '../mcp/index.ts'
 import openaiApi from '../openai-api/index.ts'
 import connect from './index.ts'
 
@@ -25,7 +25,7 @@ const run = (...args: string[]) =>
 test('says what to paste, and asks once by each protocol', async () => {
   const model = scriptedModel(['One.', 'Over MCP.', 'Two.', 'Three.', new Error('down')])
   await using app = await testApp({
-    plugins: [a2a, agUi, aiSdk, connect, mcpServers, openaiApi],
+    plugins: [a2a, agUi, aiSdk, connect, mcp, openaiApi],
     model,
   })
   const user = await app.user()

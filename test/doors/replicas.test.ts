@@ -113,7 +113,11 @@ const told = ({ messages }: { readonly messages: readonly UIMessage[] }) =>
 
 await onPostgres('a replica that dies beside one that lives', ({ databaseUrl = '' }) => {
   test('in mid-answer: each client has the whole answer at the other one', async () => {
-    const whole = () => 'The whole.'
+    const going = Promise.withResolvers<void>()
+    const whole: ScriptedStep = async () => {
+      await going.promise
+      return 'The whole.'
+    }
     await using here = await open(
       databaseUrl,
       [held, held, held, held],
@@ -133,20 +137,28 @@ await onPostgres('a replica that dies beside one that lives', ({ databaseUrl = '
     const id = value?.payload?.$case === 'task' ? value.payload.value.id : ''
     broken.push(stream.next().catch(() => undefined))
     await expect.poll(() => one.model.requests.length).toBe(4)
+    // This client throws where nobody can catch it when its server dies.
+    front.abortRun()
     const { two, at2 } = await here.survive()
     await Promise.all(broken)
 
     const again = at2.chat({ id: 'page' })
-    await again.resumeStream()
-    expect(told(again)).toBe('The whole.')
     const front2 = at2.front('front', [{ id: '1', ...said }])
-    await front2.runAgent({ runId: 'one' })
-    expect(front2.messages.at(-1)).toMatchObject({ role: 'assistant', content: 'The whole.' })
-    const answer = await at2.openai.chat.completions.create(body, { headers })
-    expect(answer.choices[0]?.message.content).toBe('The whole.')
     const heard: string[] = []
-    for await (const { payload } of (await at2.agent()).resubscribeTask({ tenant: '', id }))
-      heard.push(JSON.stringify(payload))
+    const subscribed = async () => {
+      for await (const { payload } of (await at2.agent()).resubscribeTask({ tenant: '', id }))
+        heard.push(JSON.stringify(payload))
+    }
+    const all = [again.resumeStream(), subscribed()]
+    await expect.poll(() => heard.length).toBeGreaterThan(0)
+    await expect.poll(() => two.model.requests.length, { timeout: 30_000 }).toBeGreaterThan(1)
+    going.resolve()
+    await Promise.all(all)
+    await front2.runAgent({ runId: 'one' })
+    const answer = await at2.openai.chat.completions.create(body, { headers })
+    expect(told(again)).toBe('The whole.')
+    expect(front2.messages.at(-1)).toMatchObject({ role: 'assistant', content: 'The whole.' })
+    expect(answer.choices[0]?.message.content).toBe('The whole.')
     expect(heard.join()).toContain('The whole.')
     // Each turn went on once.
     expect(two.model.requests).toHaveLength(4)
