@@ -6,11 +6,10 @@ import { mostDescription, words } from './words.ts'
 export function takes({ name, type, schema }: Field, kind: Kind): boolean {
   if (type !== 'string') return false
   const says = words(`${name} ${schema.format ?? ''}`)
-  const told = `${schema.description ?? ''} ${schema.pattern ?? ''}`
   switch (kind) {
     case 'did':
       return (
-        /\bdids?\b|did:|\^did/i.test(told) ||
+        saysDid(schema) ||
         says.some((word) => /^dids?$/.test(word)) ||
         words(name).at(-1) === 'id'
       )
@@ -48,6 +47,9 @@ export function takes({ name, type, schema }: Field, kind: Kind): boolean {
   }
 }
 
+const saysDid = ({ description = '', pattern = '' }: JsonSchema): boolean =>
+  /\bdids?\b|did:|\^did/i.test(`${description} ${pattern}`)
+
 const addresses = new Set(
   'address account wallet holder owner sender recipient hash key id'.split(' '),
 )
@@ -57,9 +59,9 @@ export function isNumeric({ type }: Field): boolean {
   return type === 'number' || type === 'integer'
 }
 
-/** Whether a field takes any text. */
+/** Whether a field takes any text: one that is said to hold a DID takes no name. */
 export function isText({ type, schema }: Field): boolean {
-  return type === 'string' && !schema.format
+  return type === 'string' && !schema.format && !saysDid(schema)
 }
 
 /** Whether a field can take a value from the sentence. */
@@ -68,8 +70,9 @@ export function fits(field: Field, value: Finding): boolean {
   if (!isNumeric(field)) return matchesText(field.schema, String(value.value))
   const number = asNumber(field, value)
   const { minimum = -Infinity, maximum = Infinity } = field.schema
+  const { exclusiveMinimum: above = -Infinity, exclusiveMaximum: below = Infinity } = field.schema
   if (field.type === 'integer' && !Number.isInteger(number)) return false
-  return number >= minimum && number <= maximum
+  return number >= minimum && number <= maximum && number > above && number < below
 }
 
 /** The unit of a field that holds a length of time, in milliseconds; undefined for all other fields. */
