@@ -190,7 +190,7 @@ describe('a value that does not fit', () => {
     const said = await user.say('did:ixo:entity:stoves, dropout 0.1', { sessionId })
     expect(said.of('tool_call').at(-1)).toMatchObject({
       status: 'done',
-      args: { projectId: 'did:ixo:entity:stoves', dropoutRate: 0.1, expectedMean: 0.8 },
+      args: { projectId: 'did:ixo:entity:stoves', population: 1000, dropoutRate: 0.1 },
     })
   })
 })

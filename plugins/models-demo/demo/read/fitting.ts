@@ -9,9 +9,7 @@ export function takes({ name, type, schema }: Field, kind: Kind): boolean {
   switch (kind) {
     case 'did':
       return (
-        saysDid(schema) ||
-        says.some((word) => /^dids?$/.test(word)) ||
-        words(name).at(-1) === 'id'
+        saysDid(schema) || says.some((word) => /^dids?$/.test(word)) || words(name).at(-1) === 'id'
       )
     case 'url':
       return says.some((word) => ['url', 'uri', 'link', 'endpoint', 'href'].includes(word))
@@ -73,6 +71,19 @@ export function fits(field: Field, value: Finding): boolean {
   const { exclusiveMinimum: above = -Infinity, exclusiveMaximum: below = Infinity } = field.schema
   if (field.type === 'integer' && !Number.isInteger(number)) return false
   return number >= minimum && number <= maximum && number > above && number < below
+}
+
+/** Whether a field says how many of something there are. */
+export function isCount({ name, type }: Field): boolean {
+  return type === 'integer' && words(name).some((word) => counts.has(word))
+}
+
+const counts = new Set('population count quantity number households people size total'.split(' '))
+
+/** Whether a number is one of things: of "1000 stoves", and not of "1.5" or "10 %". */
+export function isCounted(text: string, { value, percent, span, end }: Finding): boolean {
+  const isWhole = Number.isInteger(Number(value)) && percent !== true && span === undefined
+  return isWhole && /^\s+\p{L}{2,40}s\b/u.test(text.slice(end, end + 50))
 }
 
 /** The unit of a field that holds a length of time, in milliseconds; undefined for all other fields. */
