@@ -76,7 +76,7 @@ await onEachDatabase('what a model invents', ({ databaseUrl }) => {
     open.notices('one more', fact('I keep 12 goats', 'keeps 12 goats', 'pet', '12 goats'))
     await open.quiet(user, (await user.say('I keep 12 goats, one more than you think.')).sessionId)
     expect(await open.texts(user)).toEqual(['keeps 12 goats', 'has a pinkish bicycle'])
-  })
+  }, 300_000)
 
   it('makes no memory, and confirms none, out of 1,000 turns that recall one', async () => {
     const did = `did:test:${randomUUID()}`
@@ -131,5 +131,5 @@ await onEachDatabase('what a model invents', ({ databaseUrl }) => {
     expect(recalled).toBe(1_000)
     expect(await self.memories.all(self.db, did)).toEqual([before])
     expect((await self.memories.sourcesOf(self.db, did)).get(before?.id ?? '')).toHaveLength(1)
-  })
+  }, 300_000)
 })

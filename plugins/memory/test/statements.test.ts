@@ -111,5 +111,5 @@ await onEachDatabase('the statements of a turn', ({ databaseUrl }) => {
     }))
     expect((await user.post('/memory/import', { version: 1, memories })).body.added).toBe(300)
     expect((await turn(user, true)).toSorted()).toEqual(few.toSorted())
-  })
+  }, 120_000)
 })

@@ -215,7 +215,7 @@ await onEachDatabase('one truth at a time', ({ databaseUrl }) => {
       const told = events.map(({ town, isDenial }) => `${isDenial ? '-' : ''}${town}`)
       expect([told, joined(await history())]).toEqual([told, expected])
     }
-  })
+  }, 300_000)
 
   it('lets several values stand beside each other, each ended by its own denial, and a visit end by itself', async () => {
     const { did, hear, read, history } = await person()
