@@ -45,6 +45,8 @@ const beatMs = 1_500
 const lastMinuteMs = 60_000
 /** How long the last frames take at most, when the process ends. */
 const leavingMs = 150
+/** After so long without a sign of life a call is lost. */
+const lostMs = 5_000
 
 /** The calls of this process, and the rows of all. */
 export class Calls {
@@ -56,6 +58,9 @@ export class Calls {
   readonly #live = new Map<string, Live>()
   #opening = 0
   #placing: Promise<unknown> = Promise.resolve()
+  /** Resolves once the calls that have ended are kept as such. */
+  #ending: Promise<unknown> = Promise.resolve()
+  #isClosing = false
   #beating: NodeJS.Timeout | undefined
 
   constructor(boot: CallsBoot, speech: Speech) {
@@ -71,6 +76,8 @@ export class Calls {
   /** Answers an offer: the call stands once the page has the answer. */
   async open(did: string, wanted: WantedCall) {
     const { oracle, log } = this.#boot
+    // Whoever is told that this process goes down calls again at once, and is to reach another one.
+    if (this.#isClosing) throw full('The server goes down.', 1)
     const offer = readOffer(wanted.sdp)
     if (offer.hasVideo)
       throw new RuntimeError('CALLS_VIDEO_OFF', 'Calls have no picture here.', { status: 403 })
@@ -116,12 +123,7 @@ export class Calls {
       await this.rows.close(id, 'server')
       if (error instanceof RuntimeError) throw error
       log.warn({ err: error }, 'A call could not be answered')
-      throw new RuntimeError('CALLS_FULL', 'No call can be answered just now.', {
-        status: 503,
-        hint: 'Try again in a moment.',
-        headers: { 'Retry-After': '5' },
-        cause: error,
-      })
+      throw full('No call can be answered just now.', 5, error)
     } finally {
       this.#opening--
     }
@@ -159,9 +161,11 @@ export class Calls {
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true
     clearInterval(this.#beating)
     const live = [...this.#live.values()]
     for (const { conversation } of live) conversation.move()
+    await this.#ending
     // The pages are told before the connections end.
     if (live.length > 0) await new Promise((resolve) => setTimeout(resolve, leavingMs))
     await this.#media.end()
@@ -191,7 +195,10 @@ export class Calls {
         heardBefore: { runId: before.spoken_run, chars: before.spoken_chars },
       }),
       tell: (message) => this.#tell({ ...message, call: id } as ToMedia),
-      onEnd: (by) => void this.#ended(id, by),
+      onHeard: () => void this.#kept(id),
+      onEnd: (by) => {
+        this.#ending = Promise.all([this.#ending, this.#ended(id, by)])
+      },
     })
   }
 
@@ -239,12 +246,7 @@ export class Calls {
       CALLS_MINUTES_PER_DAY,
     } = this.env
     const all = Math.min(CALLS_MAX, Math.floor((to - from + 1) / 4))
-    if (this.#live.size + this.#opening >= all)
-      throw new RuntimeError('CALLS_FULL', 'All lines of the oracle are taken.', {
-        status: 503,
-        hint: 'Try again in a minute, or write.',
-        headers: { 'Retry-After': '60' },
-      })
+    if (this.#live.size + this.#opening >= all) throw full('All lines of the oracle are taken.', 60)
     const own = await this.rows.underWay(did)
     const [first] = own
     if (first && own.length >= CALLS_PER_USER)
@@ -289,8 +291,21 @@ export class Calls {
     this.#live.delete(id)
     // The last frame, which says that it is over, goes out before the connection closes.
     setTimeout(() => this.#media.close(id), 200).unref()
-    if (live) await this.rows.keep(id, live.conversation)
-    await this.rows.close(id, by)
+    if (live) await this.#keep(live)
+    // What is lost was there last when the watch of its silence began.
+    await this.rows.close(id, by, by === 'lost' ? lostMs : 0)
+  }
+
+  async #kept(id: string): Promise<void> {
+    const live = this.#live.get(id)
+    if (live) await this.#keep(live)
+  }
+
+  /** What cannot be kept now is kept with the next beat. */
+  #keep({ id, conversation }: Live): Promise<void> {
+    return this.rows
+      .keep(id, conversation)
+      .catch((error: unknown) => this.#boot.log.warn({ err: error }, 'A call could not be kept'))
   }
 
   /** While calls are under way: says that this process lives, keeps how far each was heard, and hears what ended elsewhere. */
@@ -322,3 +337,9 @@ export class Calls {
 
   #now = () => this.#boot.now().getTime()
 }
+
+const full = (what: string, seconds: number, cause?: unknown) =>
+  new RuntimeError('CALLS_FULL', what, {
+    ...{ status: 503, cause, headers: { 'Retry-After': String(seconds) } },
+    hint: 'Try again in a minute, or write.',
+  })

@@ -129,11 +129,11 @@ export class CallRows {
       .execute()
   }
 
-  /** The call is over. The first word on why counts. */
-  async close(id: string, by: EndedBy): Promise<void> {
+  /** The call is over, and has been silent for so long. The first word on why counts. */
+  async close(id: string, by: EndedBy, silentMs = 0): Promise<void> {
     await this.db
       .updateTable('calls_calls')
-      .set({ state: 'ended', ended_by: by, ended_at: this.#now() })
+      .set({ state: 'ended', ended_by: by, ended_at: this.#now() - silentMs })
       .where('id', '=', id)
       .where('state', '!=', 'ended')
       .execute()
@@ -175,7 +175,11 @@ export class CallRows {
     const at = this.#now()
     await this.db
       .updateTable('calls_calls')
-      .set((eb) => ({ state: 'ended', ended_by: 'lost', ended_at: eb.ref('lease_until') }))
+      // Its process was there last when it took the lease.
+      .set((eb) => ({
+        ...{ state: 'ended', ended_by: 'lost' },
+        ended_at: eb('lease_until', '-', times.leaseMs),
+      }))
       .where('state', '!=', 'ended')
       .where('lease_until', '<', at)
       .execute()
@@ -189,7 +193,9 @@ export class CallRows {
 
 /** How long a call lasted, or has lasted. */
 export const secondsOf = ({ started_at, ended_at }: CallsTable, now: number): number =>
-  started_at === null ? 0 : Math.round((Math.min(ended_at ?? now, now) - started_at) / 1_000)
+  started_at === null
+    ? 0
+    : Math.max(0, Math.round((Math.min(ended_at ?? now, now) - started_at) / 1_000))
 
 /** A row whose numbers are numbers: PostgreSQL hands out large ones as text. */
 export const numbers = (row: CallsTable): CallsTable => ({

@@ -12,6 +12,7 @@ import {
   RtpHeader,
   RtpPacket,
 } from 'werift'
+import { Echo } from './echo.ts'
 import type { FromMedia, Place, ToMedia } from './messages.ts'
 import { Ordering } from './ordering.ts'
 import { Playing, sentSamples } from './playing.ts'
@@ -22,6 +23,8 @@ const payloadType = 111
 const frameMs = 20
 /** Nothing for so long: the other end is gone. */
 const lostMs = 5_000
+/** Nothing for so long: what is said now would not be heard, so it waits. A page beats every second. */
+const awayMs = 2_000
 /** What a page sends at most: frames of the data channel in ten seconds and bytes in each; packets and bytes of media a second. */
 const most = { frames: 200, frameBytes: 16_384, packets: 400, bytes: 187_500, brokenMs: 2_000 }
 /** How long the answer waits for its own candidates. */
@@ -53,6 +56,7 @@ export class Peer {
   readonly #utterances: Utterances
   readonly #ordering = new Ordering()
   readonly #playing = new Playing()
+  readonly #echo = new Echo()
   readonly #free: () => void
   #channel: RTCDataChannel | undefined
   #ticking: NodeJS.Timeout | undefined
@@ -101,7 +105,14 @@ export class Peer {
       decoder.free()
       detector.free()
     }
-    this.#utterances = new Utterances(detector, silenceMs, {
+    const echo = this.#echo
+    const withoutEcho = {
+      isVoice(frame: Int16Array) {
+        echo.heard(frame)
+        return detector.isVoice(frame) && !echo.isOwn()
+      },
+    }
+    this.#utterances = new Utterances(withoutEcho, silenceMs, {
       begun: () => tell({ type: 'begun' }),
       sound: (pcm) => tell({ type: 'sound', pcm }),
       ended: (voicedMs) => tell({ type: 'ended', voicedMs }),
@@ -232,7 +243,9 @@ export class Peer {
   }
 
   #sendFrame(): void {
-    const { pcm, ended } = this.#playing.next()
+    const isAway = performance.now() - this.#seenAt > awayMs
+    const { pcm, ended } = isAway ? {} : this.#playing.next()
+    this.#echo.sent(pcm)
     const payload = this.#encoder.encode(pcm ?? silence)
     const header = new RtpHeader({
       payloadType,

@@ -22,7 +22,7 @@ const over = { voiced: 4, of: 6, sureMs: 600 }
 
 /** Finds utterances in sound. */
 export class Utterances {
-  readonly #detector: VoiceDetector
+  readonly #detector: Pick<VoiceDetector, 'isVoice'>
   readonly #events: UtteranceEvents
   #silenceMs: number
   /** What is left of a frame. */
@@ -36,7 +36,11 @@ export class Utterances {
   /** Whether the agent is heard just now. */
   isSpoken = false
 
-  constructor(detector: VoiceDetector, silenceMs: number, events: UtteranceEvents) {
+  constructor(
+    detector: Pick<VoiceDetector, 'isVoice'>,
+    silenceMs: number,
+    events: UtteranceEvents,
+  ) {
     this.#detector = detector
     this.#silenceMs = silenceMs
     this.#events = events

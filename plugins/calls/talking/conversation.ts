@@ -2,6 +2,7 @@ import { type FollowedEvent, RuntimeError } from '#core'
 import type { FromMedia } from '../media/messages.ts'
 import type { OpenUtterance } from '../speech/port.ts'
 import type { EndedBy } from '../tables.ts'
+import { beginTurn } from './begin-turn.ts'
 import { type PageFrame, readFrame } from './frames.ts'
 import { Line } from './line.ts'
 import { type Phrases, phrasesIn, wordsOf } from './phrases.ts'
@@ -9,8 +10,10 @@ import type { ConversationOptions } from './options.ts'
 import { Quiet } from './quiet.ts'
 import { Runs, type Told } from './runs.ts'
 import type { Piece } from './sentences.ts'
+import { Silencing } from './silencing.ts'
 import { type Heard, Speaker } from './speaker.ts'
 import { spokenText } from './spoken-text.ts'
+import { toSay } from './to-say.ts'
 
 /** A cough is over after so long; a tool that is slower is excused; silence is longer after a word that goes on. */
 const waits = {
@@ -36,8 +39,11 @@ export class Conversation {
   readonly #quiet: Quiet
   #endsAfterwards: EndedBy | undefined
   #isEnded = false
+  /** Resolves once every reply that was interrupted ends where it was heard. */
   #cutting: Promise<unknown> = Promise.resolve()
-  #dropped: ((message: Extract<FromMedia, { type: 'dropped' }>) => void) | undefined
+  readonly #silencing = new Silencing()
+  /** What is being said now has interrupted the agent before all of its words were known. */
+  #hasInterrupted = false
   utterances = 0
   interruptions = 0
   /** How far the reply was heard that is being said. */
@@ -66,8 +72,11 @@ export class Conversation {
       play: tell,
       tell: (type) => this.#tellSound(type),
       sayByPage: (id, text) => this.#line.send({ type: 'say', id, text }),
+      onBegun: ({ runId, from }) => {
+        if (runId !== undefined && runId !== this.heard?.runId) this.#isHeardTo(runId, from)
+      },
       onHeard: ({ runId, to }) => {
-        if (runId !== undefined) this.heard = { runId, chars: to }
+        if (runId !== undefined) this.#isHeardTo(runId, to)
       },
       onSilent: () => this.#silent(),
       onFailed: (error) => {
@@ -79,12 +88,9 @@ export class Conversation {
 
   /** Follows the session until the call ends. */
   async follow(): Promise<void> {
-    const { turns, call } = this.#options
     const { signal } = this.#following
-    const user = { did: call.did }
     try {
-      for await (const told of turns.follow({ user, session: call.sessionId, signal }))
-        this.#hear(told)
+      for await (const told of toSay(this.#options, signal)) this.#hear(told)
       this.end('session')
     } catch (error) {
       if (signal.aborted) return
@@ -96,15 +102,15 @@ export class Conversation {
 
   /** What the thread of sound tells. */
   take(message: FromMedia): void {
+    if (message.type === 'dropped') return this.#silencing.stands(message)
     if (this.#isEnded) return
     if (message.type === 'frame') this.#frame(readFrame(message.text))
     else if (message.type === 'begun') this.#utteranceBegins()
     else if (message.type === 'sound') this.#utterance?.push(message.pcm)
     else if (message.type === 'ended') void this.#utteranceEnds(message.voicedMs)
     else if (message.type === 'over') this.#hold()
-    else if (message.type === 'sure') this.#interrupt()
+    else if (message.type === 'sure') this.#speaksOver()
     else if (message.type === 'played') this.#speaker.played(message)
-    else if (message.type === 'dropped') this.#dropped?.(message)
     else if (message.type === 'lost') this.end('lost')
     else if (message.type === 'hostile') {
       this.#options.log.warn({ reason: message.reason }, 'A call was ended by what its page sent')
@@ -152,8 +158,7 @@ export class Conversation {
     const { call, voiceName, hearingName } = this.#options
     if (frame.type === 'hello' && !this.#isGreeted) {
       this.#isGreeted = true
-      this.#line.send({ type: 'ready', callId: call.id, voice: voiceName, hearing: hearingName })
-      this.#line.show('listening')
+      this.#line.open({ type: 'ready', callId: call.id, voice: voiceName, hearing: hearingName })
     } else if (frame.type === 'say') this.#words(frame.text, `say:${frame.id}`)
     else if (frame.type === 'partial') this.#partial(frame.text)
     else if (frame.type === 'stop') this.#interrupt()
@@ -197,7 +202,11 @@ export class Conversation {
     const goesOn = this.#phrases.goesOn.has(last) || text.trimEnd().endsWith(',')
     const { silenceMs, tell } = this.#options
     tell({ type: 'silence', ms: silenceMs + (goesOn ? waits.moreMs : 0) })
-    if (!this.#phrases.nods.has(words)) this.#interrupt()
+    if (!this.#phrases.nods.has(words)) this.#speaksOver()
+  }
+
+  #speaksOver(): void {
+    this.#hasInterrupted ||= this.#interrupt()
   }
 
   /** What the person said, or typed: a turn of the session, unless it was a nod, or only to stop. */
@@ -206,40 +215,26 @@ export class Conversation {
     const words = wordsOf(text)
     if (words === '') return
     this.#quiet.broken(true)
-    const wasSpeaking = this.#speaker.isBusy
-    if (wasSpeaking && this.#phrases.nods.has(words)) return this.#release()
+    const { nods, stops, refusals, decideFirst } = this.#phrases
+    const isBusy = this.#speaker.isBusy
+    const wasSpeaking = isBusy || this.#hasInterrupted
+    this.#hasInterrupted = false
+    if (isBusy && nods.has(words)) return this.#release()
     this.utterances++
     this.#line.caption(name, 'you', text)
-    if (this.#waiting && this.#phrases.refusals.has(words)) return this.#reject(this.#waiting)
+    if (this.#waiting && refusals.has(words)) return this.#reject(this.#waiting)
     this.#interrupt()
-    if (wasSpeaking && this.#phrases.stops.has(words)) return
-    if (this.#waiting) this.announce(this.#phrases.decideFirst)
-    void this.#start(text, name)
+    if (wasSpeaking && stops.has(words)) return
+    if (this.#waiting) this.announce(decideFirst)
+    // Anybody in the room can say "yes": it decides nothing, and is nothing to answer either.
+    if (!this.#waiting || !nods.has(words)) void this.#start(text, name)
   }
 
   async #start(text: string, name: string): Promise<void> {
-    const { turns, call, hearingName } = this.#options
     this.#line.show('thinking')
     await this.#cutting // the reply that was interrupted ends before the next one begins
     try {
-      const turn = turns.start({
-        user: { did: call.did },
-        delegation: 'stored',
-        session: call.sessionId,
-        message: text,
-        metadata: {
-          call: {
-            id: call.id,
-            type: call.type,
-            by: hearingName,
-            ...(call.language && { language: call.language }),
-          },
-        },
-        approvals: 'events',
-        requestId: `${call.id}:${name}`.slice(0, 200),
-      })
-      turn.ended.catch(() => undefined) // its events are followed
-      await turn.begun
+      await beginTurn(this.#options, text, name)
     } catch (error) {
       const { code, message } =
         error instanceof RuntimeError ? error : { code: 'INTERNAL', message: 'That did not work.' }
@@ -334,50 +329,49 @@ export class Conversation {
   }
 
   /** The person has the word: what is said ends, and what was not heard is no part of the conversation. */
-  #interrupt(): void {
+  #interrupt(): boolean {
     clearTimeout(this.#alarm)
     const open = this.#runs.interrupted(this.#speaker.runs, this.#waiting?.runId)
-    if (!this.#speaker.isBusy && open.length === 0) return
+    const isHeard = this.#speaker.isBusy && !this.#silencing.isUnderWay
+    if (!isHeard && open.length === 0) return false
     this.interruptions++
     for (const run of open) {
       run.isCut = true
       clearTimeout(run.moment)
     }
     this.#line.send({ type: 'hold' })
-    this.#cutting = this.#cut(open)
-    this.#line.show('listening')
+    this.#line.show('held')
+    const cut = this.#silence().then(() => this.#cut(open))
+    // The next turn, and whoever looks at the history once the agent listens, find the reply ended.
+    this.#cutting = Promise.all([this.#cutting, cut]).then(() => {
+      if (this.#line.state === 'held' && !this.#speaker.isHeld) this.#line.show('listening')
+    })
+    return true
+  }
+
+  async #silence(): Promise<void> {
+    const place = await this.#silencing.place(() => {
+      this.#speaker.quiet()
+      this.#tellSound('drop')
+    })
+    this.heard = this.#speaker.drop(place) ?? this.heard
   }
 
   async #cut(runs: readonly Told[]): Promise<void> {
     const { turns, call, log } = this.#options
-    const place = await new Promise<Extract<FromMedia, { type: 'dropped' }> | undefined>(
-      (resolve) => {
-        const late = setTimeout(resolve, 200, undefined)
-        this.#dropped = (message) => {
-          clearTimeout(late)
-          resolve(message)
-        }
-        this.#speaker.quiet()
-        this.#tellSound('drop')
-      },
+    const where = { user: { did: call.did }, session: call.sessionId, finishWrites: true }
+    const said = this.heard
+    const cutting = runs.map(({ id }) =>
+      turns.cut({ ...where, runId: id, chars: said?.runId === id ? said.chars : 0 }),
     )
-    this.#dropped = undefined
-    const said = this.#speaker.drop(place) ?? this.heard
-    if (said) this.heard = said
-    for (const { id } of runs) {
-      const chars = said?.runId === id ? said.chars : 0
-      try {
-        await turns.cut({
-          user: { did: call.did },
-          session: call.sessionId,
-          runId: id,
-          chars,
-          finishWrites: true,
-        })
-      } catch (error) {
-        log.warn({ err: error }, 'A reply that was interrupted could not be cut')
-      }
-    }
+    for (const one of await Promise.allSettled(cutting))
+      if (one.status === 'rejected')
+        log.warn({ err: one.reason }, 'A reply that was interrupted could not be cut')
+  }
+
+  #isHeardTo(runId: string, chars: number): void {
+    this.heard = { runId, chars }
+    this.#options.onHeard()
   }
 
   #silent(): void {

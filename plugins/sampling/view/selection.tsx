@@ -1,8 +1,6 @@
 import { useState } from 'react'
-import { ask } from '../oracle.ts'
-import { Fault } from '../parts/fault.tsx'
-import { Lines, Text } from '../parts/inputs.tsx'
-import { audit, type Audit, type Drawn } from '../audit.ts'
+import { Fault, LinesField, TextField, useHost } from 'oracle-runtime-client/view'
+import { audit, type Audit, type Drawn } from './audit.ts'
 import type { Design } from './sampling.tsx'
 
 interface Commitment {
@@ -17,6 +15,7 @@ interface Commitment {
  */
 export function Selection({ design }: { design: Design }) {
   const names = design.stratification?.strata.map(({ name }) => name) ?? ['all']
+  const { ask } = useHost()
   const [ids, setIds] = useState('')
   const [round, setRound] = useState('')
   const [beaconHex, setBeaconHex] = useState('')
@@ -68,7 +67,7 @@ export function Selection({ design }: { design: Design }) {
       <ol className="stages">
         <li aria-current={commitment ? undefined : 'step'}>
           <h3>Freeze the list</h3>
-          <Lines
+          <LinesField
             label="Households"
             value={ids}
             onChange={setIds}
@@ -78,7 +77,7 @@ export function Selection({ design }: { design: Design }) {
                 : 'One id a line. All of them, non-adopters included.'
             }
           />
-          <Text
+          <TextField
             label="Round of a public beacon that is still to come"
             value={round}
             onChange={setRound}
@@ -109,7 +108,7 @@ export function Selection({ design }: { design: Design }) {
         </li>
         <li aria-current={commitment && !drawn ? 'step' : undefined}>
           <h3>Reveal the value</h3>
-          <Text
+          <TextField
             label="Value of the round, in hex digits"
             value={beaconHex}
             onChange={setBeaconHex}

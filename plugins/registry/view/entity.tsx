@@ -1,7 +1,5 @@
 import { useEffect, useState } from 'react'
-import { answer, ask } from '../oracle.ts'
-import { Fault } from '../parts/fault.tsx'
-import { Lines, Text } from '../parts/inputs.tsx'
+import { answer, Fault, LinesField, TextField, useHost } from 'oracle-runtime-client/view'
 import { nameOf, type Entity } from './registry.tsx'
 
 interface Held {
@@ -15,6 +13,7 @@ interface Held {
  */
 export function EntityEditor({ did, onChanged }: { did: string; onChanged: () => void }) {
   const path = `/v1/entities/${encodeURIComponent(did)}`
+  const host = useHost()
   const [held, setHeld] = useState<Held>()
   const [text, setText] = useState('')
   const [theirs, setTheirs] = useState<Held>()
@@ -24,7 +23,7 @@ export function EntityEditor({ did, onChanged }: { did: string; onChanged: () =>
   const [target, setTarget] = useState('')
 
   const read = async (): Promise<Held> => {
-    const response = await answer(path)
+    const response = await answer(host, path)
     const entity = (await response.json()) as Entity
     if (!response.ok) throw entity
     return { entity, tag: response.headers.get('etag') ?? '' }
@@ -50,7 +49,7 @@ export function EntityEditor({ did, onChanged }: { did: string; onChanged: () =>
       // A merge patch removes a property by the value null.
       const gone = Object.keys(over!.entity.properties).filter((name) => !(name in wanted))
       const properties = { ...wanted, ...Object.fromEntries(gone.map((name) => [name, null])) }
-      const response = await answer(path, {
+      const response = await answer(host, path, {
         method: 'PATCH',
         body: { properties },
         headers: { 'if-match': over!.tag },
@@ -67,10 +66,13 @@ export function EntityEditor({ did, onChanged }: { did: string; onChanged: () =>
 
   const relate = () =>
     work(async () => {
-      await ask(`${path}/relationships/${encodeURIComponent(role)}/${encodeURIComponent(target)}`, {
-        method: 'PUT',
-        body: {},
-      })
+      await host.ask(
+        `${path}/relationships/${encodeURIComponent(role)}/${encodeURIComponent(target)}`,
+        {
+          method: 'PUT',
+          body: {},
+        },
+      )
       take(await read())
       return 'Related.'
     })
@@ -94,7 +96,7 @@ export function EntityEditor({ did, onChanged }: { did: string; onChanged: () =>
           save()
         }}
       >
-        <Lines label="Properties" value={text} onChange={setText} rows={7} />
+        <LinesField label="Properties" value={text} onChange={setText} rows={7} />
         <div className="row">
           <button type="submit">Save</button>
           <button
@@ -134,8 +136,8 @@ export function EntityEditor({ did, onChanged }: { did: string; onChanged: () =>
           relate()
         }}
       >
-        <Text label="Role" value={role} onChange={setRole} required />
-        <Text label="Target DID" value={target} onChange={setTarget} required />
+        <TextField label="Role" value={role} onChange={setRole} required />
+        <TextField label="Target DID" value={target} onChange={setTarget} required />
         <button type="submit">Relate</button>
       </form>
     </section>

@@ -1,10 +1,11 @@
 import { useState } from 'react'
-import { addressOf, formOf, type Operation } from '../openapi.ts'
-import { answer } from '../oracle.ts'
-import { Copy } from '../parts/copy.tsx'
-import { Fault } from '../parts/fault.tsx'
-import { Json } from '../parts/json.tsx'
-import { SchemaForm, type Values } from '../parts/schema-form.tsx'
+import { answer } from './asking.ts'
+import { Copy } from './copy.tsx'
+import { Fault } from './fault.tsx'
+import { Json } from './json.tsx'
+import { addressOf, formOf, type Operation } from './openapi.ts'
+import { useHost } from './root.tsx'
+import { SchemaForm, type Values } from './schema-form.tsx'
 
 interface Answered {
   readonly status: number
@@ -34,6 +35,7 @@ export function OperationCard({ operation }: { operation: Operation }) {
 
 /** A form that calls an operation and shows the answer. Most of the function's length is markup. */
 function Trial({ operation }: { operation: Operation }) {
+  const host = useHost()
   const [values, setValues] = useState<Values>({})
   const [answered, setAnswered] = useState<Answered>()
   const [fault, setFault] = useState<unknown>()
@@ -47,7 +49,7 @@ function Trial({ operation }: { operation: Operation }) {
     setAnswered({ status: 0, ms: 0, text: '' })
     const begun = performance.now()
     try {
-      const response = await answer(addressOf(operation, rest), {
+      const response = await answer(host, addressOf(operation, rest), {
         method,
         ...(body !== undefined && { body }),
         signal: control.signal,
@@ -106,17 +108,19 @@ function Trial({ operation }: { operation: Operation }) {
           .join(', ')}
       </p>
       <Fault error={fault} />
-      {answered && answered.status > 0 && (
-        <>
-          <p role="status">
-            <span className={`tag ${answered.status < 400 ? 'good' : 'bad'}`}>
-              {answered.status}
-            </span>{' '}
-            {Math.round(answered.ms)} ms, {answered.text.length.toLocaleString('en')} characters
-          </p>
-          <Json value={answered.text} label="Answer" />
-        </>
-      )}
+      {answered && answered.status > 0 && <Answer answered={answered} />}
     </div>
+  )
+}
+
+function Answer({ answered: { status, ms, text } }: { answered: Answered }) {
+  return (
+    <>
+      <p role="status">
+        <span className={`tag ${status < 400 ? 'good' : 'bad'}`}>{status}</span> {Math.round(ms)}{' '}
+        ms, {text.length.toLocaleString('en')} characters
+      </p>
+      <Json value={text} label="Answer" />
+    </>
   )
 }

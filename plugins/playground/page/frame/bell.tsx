@@ -1,8 +1,8 @@
 import { useEffect, useId, useRef, useState } from 'react'
 import { useNotices, type Notice } from 'oracle-runtime-client/notices'
+import { Fault } from 'oracle-runtime-client/view'
 import type { Oracle } from '../oracle.ts'
 import { to } from '../route.ts'
-import { Fault } from './fault.tsx'
 
 interface Props {
   readonly oracle: Oracle

@@ -1,9 +1,6 @@
 import { useState } from 'react'
-import { ask, useAnswer, type Oracle } from '../oracle.ts'
-import { Fault } from '../parts/fault.tsx'
-import { Graph, type Walk } from '../parts/graph.tsx'
-import { Lines, Text } from '../parts/inputs.tsx'
-import { go } from '../route.ts'
+import { Fault, LinesField, TextField, useAnswer, useHost } from 'oracle-runtime-client/view'
+import { Graph, type Walk } from './graph.tsx'
 import { EntityEditor } from './entity.tsx'
 
 /** An entity as the registry shows it. */
@@ -31,7 +28,9 @@ interface List<Item> {
 }
 
 /** The entities, their graph, and an editor for the entity that the address names. */
-export function RegistryView({ oracle, selected }: { oracle: Oracle; selected?: string }) {
+export function RegistryView() {
+  const { client, route, go } = useHost()
+  const [selected] = route
   const [words, setWords] = useState('')
   const [type, setType] = useState('')
   const query = new URLSearchParams({
@@ -45,7 +44,7 @@ export function RegistryView({ oracle, selected }: { oracle: Oracle; selected?: 
     <>
       <p className="lead">
         Organisations, projects, devices and oracles, as twins in a graph. What you create here is
-        yours: <code className="break">{oracle.userDid}</code>
+        yours: <code className="break">{client.wallet.did}</code>
       </p>
       <div className="columns narrow-first">
         <div>
@@ -59,7 +58,7 @@ export function RegistryView({ oracle, selected }: { oracle: Oracle; selected?: 
                 onChange={(event) => setWords(event.target.value)}
               />
             </label>
-            <Text
+            <TextField
               label="Type"
               value={type}
               onChange={setType}
@@ -87,7 +86,7 @@ export function RegistryView({ oracle, selected }: { oracle: Oracle; selected?: 
           <Create
             onCreated={(did) => {
               found.reload()
-              go('registry', did)
+              go(did)
             }}
           />
         </div>
@@ -125,6 +124,7 @@ function Selected(props: {
   onChanged: () => void
 }) {
   const { did, names, onChanged } = props
+  const { go } = useHost()
   const [depth, setDepth] = useState('2')
   const [direction, setDirection] = useState('both')
   const [role, setRole] = useState('')
@@ -155,7 +155,7 @@ function Selected(props: {
               ))}
             </select>
           </label>
-          <Text
+          <TextField
             label="Roles"
             value={role}
             onChange={setRole}
@@ -163,9 +163,7 @@ function Selected(props: {
           />
         </div>
         <Fault error={walk.error} />
-        {walk.data && (
-          <Graph walk={walk.data} names={names} onSelect={(node) => go('registry', node)} />
-        )}
+        {walk.data && <Graph walk={walk.data} names={names} onSelect={(node) => go(node)} />}
       </section>
       <EntityEditor did={did} onChanged={reload} />
     </>
@@ -180,6 +178,7 @@ const organisation = {
 
 /** A form for a new entity, which also creates a first protocol if there is none. */
 function Create({ onCreated }: { onCreated: (did: string) => void }) {
+  const { ask } = useHost()
   const protocols = useAnswer<List<Protocol>>('/v1/protocols?limit=100')
   const [type, setType] = useState('OrganisationEntity')
   const [protocol, setProtocol] = useState('')
@@ -223,7 +222,7 @@ function Create({ onCreated }: { onCreated: (did: string) => void }) {
       }}
     >
       <h2 id="create-title">Create an entity</h2>
-      <Text
+      <TextField
         label="Entity type"
         value={type}
         onChange={setType}
@@ -248,8 +247,8 @@ function Create({ onCreated }: { onCreated: (did: string) => void }) {
           ))}
         </select>
       </label>
-      <Text label="Name" value={name} onChange={setName} required />
-      <Lines label="More properties, as JSON" value={more} onChange={setMore} rows={3} />
+      <TextField label="Name" value={name} onChange={setName} required />
+      <LinesField label="More properties, as JSON" value={more} onChange={setMore} rows={3} />
       <Fault error={fault ?? protocols.error} />
       <button type="submit" disabled={busy}>
         Create

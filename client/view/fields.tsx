@@ -1,6 +1,7 @@
 import { useId } from 'react'
 
-interface Props {
+/** What every field has. */
+export interface FieldProps {
   readonly label: string
   readonly value: string
   readonly onChange: (value: string) => void
@@ -8,13 +9,13 @@ interface Props {
 }
 
 /** A labelled line of text. */
-export function Text({
+export function TextField({
   label,
   value,
   onChange,
   required,
   list,
-}: Props & { list?: readonly string[] }) {
+}: FieldProps & { list?: readonly string[] }) {
   const id = useId()
   return (
     <div className="field">
@@ -39,7 +40,7 @@ export function Text({
 }
 
 /** A labelled number, whose value is the text that the user typed. */
-export function Number(props: Props & { min?: number; max?: number; step?: number }) {
+export function NumberField(props: FieldProps & { min?: number; max?: number; step?: number }) {
   const id = useId()
   return (
     <div className="field">
@@ -59,13 +60,13 @@ export function Number(props: Props & { min?: number; max?: number; step?: numbe
 }
 
 /** Labelled text of several lines. */
-export function Lines({
+export function LinesField({
   label,
   value,
   onChange,
   rows = 6,
   about,
-}: Props & { rows?: number; about?: string }) {
+}: FieldProps & { rows?: number; about?: string }) {
   const id = useId()
   return (
     <div className="field">

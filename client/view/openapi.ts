@@ -1,4 +1,4 @@
-import type { JsonSchema } from './parts/schema-form.tsx'
+import type { JsonSchema } from './schema-form.tsx'
 
 /** One operation of an OpenAPI document, with its method and path. */
 export interface Operation {
@@ -22,8 +22,8 @@ export interface Operation {
   readonly security?: readonly Readonly<Record<string, unknown>>[]
 }
 
-/** The parts of an OpenAPI document that this page shows. */
-export interface Document {
+/** The parts of an OpenAPI document that a page shows. */
+export interface ApiDocument {
   readonly info: { readonly title: string; readonly version: string; readonly description?: string }
   readonly paths: Readonly<
     Record<string, Readonly<Record<string, Omit<Operation, 'method' | 'path'>>>>
@@ -33,7 +33,7 @@ export interface Document {
 const methods = ['get', 'post', 'put', 'patch', 'delete']
 
 /** Every operation of a document, in the order of the document. */
-export const operationsOf = ({ paths }: Document): Operation[] =>
+export const operationsOf = ({ paths }: ApiDocument): Operation[] =>
   Object.entries(paths).flatMap(([path, item]) =>
     methods.flatMap((method) =>
       item[method] ? [{ ...item[method], method: method.toUpperCase(), path }] : [],

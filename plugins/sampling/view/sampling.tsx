@@ -1,8 +1,6 @@
 import { useEffect, useState } from 'react'
-import { ask, useAnswer } from '../oracle.ts'
-import { Fault } from '../parts/fault.tsx'
-import { Number, Text } from '../parts/inputs.tsx'
-import { Plot, type Point } from '../parts/plot.tsx'
+import { Fault, NumberField, TextField, useAnswer, useHost } from 'oracle-runtime-client/view'
+import { Plot, type Point } from './plot.tsx'
 import { Selection } from './selection.tsx'
 
 interface Stratum {
@@ -62,6 +60,7 @@ const start = {
  * markup: a field for each input of a design and a figure for each result.
  */
 export function SamplingView() {
+  const { ask } = useHost()
   const [inputs, setInputs] = useState(start)
   const [strata, setStrata] = useState<readonly Stratum[]>([])
   const [method, setMethod] = useState('proportional')
@@ -120,27 +119,32 @@ export function SamplingView() {
             void work()
           }}
         >
-          <Text label="Project" value={inputs.projectId} onChange={set('projectId')} required />
-          <Number
+          <TextField
+            label="Project"
+            value={inputs.projectId}
+            onChange={set('projectId')}
+            required
+          />
+          <NumberField
             label="Population"
             value={inputs.population}
             onChange={set('population')}
             min={2}
             step={1}
           />
-          <Number
+          <NumberField
             label="Expected mean"
             value={inputs.expectedMean}
             onChange={set('expectedMean')}
             min={0}
           />
-          <Number
+          <NumberField
             label="Expected standard deviation"
             value={inputs.expectedSD}
             onChange={set('expectedSD')}
             min={0}
           />
-          <Number
+          <NumberField
             label="Dropout rate"
             value={inputs.dropoutRate}
             onChange={set('dropoutRate')}
@@ -247,13 +251,13 @@ function Strata(props: {
       <legend>Strata</legend>
       {strata.map((stratum, index) => (
         <div className="row" key={index}>
-          <Text
+          <TextField
             label="Name"
             value={stratum.name}
             onChange={(name) => change(index, { name })}
             required
           />
-          <Number
+          <NumberField
             label="Weight"
             value={stratum.weight}
             onChange={(weight) => change(index, { weight })}

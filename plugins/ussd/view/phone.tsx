@@ -1,9 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
-import { answer } from '../oracle.ts'
-import { Fault } from '../parts/fault.tsx'
-import { Text } from '../parts/inputs.tsx'
-import { Json } from '../parts/json.tsx'
-import { septetsOf } from '../septets.ts'
+import { answer, Fault, Json, TextField, useHost } from 'oracle-runtime-client/view'
+import { septetsOf } from './septets.ts'
 
 const keys = ['1', '2', '3', '4', '5', '6', '7', '8', '9', '*', '0', '#'] as const
 
@@ -21,6 +18,7 @@ interface Call {
  * the screen, the keys and the record.
  */
 export function PhoneView() {
+  const host = useHost()
   const [number, setNumber] = useState('+254711000111')
   const [code, setCode] = useState('*384#')
   const [call, setCall] = useState<Call>()
@@ -37,7 +35,7 @@ export function PhoneView() {
     setTyped('')
     const begun = performance.now()
     try {
-      const response = await answer('/api/ussd', {
+      const response = await answer(host, '/api/ussd', {
         body: { sessionId, serviceCode: code, phoneNumber: number, text },
       })
       const said = await response.text()
@@ -63,7 +61,7 @@ export function PhoneView() {
   /** Reads the gateway's record of the call. The call does not wait for it. */
   async function look(sessionId: string) {
     try {
-      const known = await answer(`/api/ussd/debug/${encodeURIComponent(sessionId)}`)
+      const known = await answer(host, `/api/ussd/debug/${encodeURIComponent(sessionId)}`)
       setRecord(await known.json())
     } catch (error) {
       setRecord(String(error))
@@ -84,8 +82,8 @@ export function PhoneView() {
       <div className="columns">
         <section className="card phone" aria-label="Phone">
           <div className="row">
-            <Text label="Number" value={number} onChange={setNumber} />
-            <Text label="Code" value={code} onChange={setCode} />
+            <TextField label="Number" value={number} onChange={setNumber} />
+            <TextField label="Code" value={code} onChange={setCode} />
           </div>
           <div className="handset">
             <div className="screen" role="log" aria-label="Screen" aria-live="polite" tabIndex={0}>
