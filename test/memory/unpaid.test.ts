@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { expect, it } from 'vitest'
 import { definePlugin, type ModelCall } from '#core'
-import payments from '../../payments/index.ts'
-import { onEachDatabase } from '../../../test/support/each-database.ts'
-import { OpenMemory } from '../../../test/support/open-memory.ts'
+import payments from '../../plugins/payments/index.ts'
+import { onEachDatabase } from '../support/each-database.ts'
+import { OpenMemory } from '../support/open-memory.ts'
 
 await onEachDatabase('what a reading costs', ({ databaseUrl }) => {
   const calls: ModelCall[] = []
