@@ -1,11 +1,12 @@
-import { useState } from 'react'
+import { lazy, Suspense, useState } from 'react'
 import { renderMessageContent, type IMessage } from 'oracle-runtime-client'
 import { EditForm, endingOf, Markdown, MessageActions } from 'oracle-runtime-client/ui'
 import type { MessageProps } from 'oracle-runtime-client/ui'
 import { FileList } from '../parts/file-view.tsx'
-import { Used } from '../parts/remembered.tsx'
 import { AnsweredBy } from '../parts/told.tsx'
 import { components } from './tool-card.tsx'
+
+const Used = lazy(async () => ({ default: (await import('../parts/remembered.tsx')).Used }))
 
 /** What stands below an answer that did not come to its own end. */
 const endings = { stopped: 'Stopped', cutOff: 'Cut off', failed: 'The answer failed' }
@@ -69,7 +70,11 @@ export function Message(props: {
           mediaType: mimetype ?? '',
         }))}
       />
-      {runId !== undefined && <Used runId={runId} isNewest={runId === newest} />}
+      {runId !== undefined && (
+        <Suspense>
+          <Used runId={runId} isNewest={runId === newest} />
+        </Suspense>
+      )}
       <AnsweredBy message={message} usual={usual} />
       {isStreaming && type === 'ai' && isComplete === false && !isReasoning && (
         <span className="cursor" aria-hidden="true" />
