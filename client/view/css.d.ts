@@ -3,3 +3,6 @@ declare module '*.css?inline' {
   const css: string
   export default css
 }
+
+/** A sheet that the bundler of a page lays beside its scripts. */
+declare module '*.css' {}

@@ -5,6 +5,7 @@ import { type Around, hostOf } from '../host.ts'
 import type { Oracle } from '../oracle.ts'
 import { words } from '../words.ts'
 import '../shared.ts'
+import './operations.css'
 
 interface Props extends Around {
   readonly view: Brought

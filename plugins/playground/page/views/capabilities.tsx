@@ -3,6 +3,7 @@ import { useCapabilities, type Capability } from 'oracle-runtime-client'
 import { Copy, Fault, type JsonSchema, SchemaForm, type Values } from 'oracle-runtime-client/view'
 import type { Oracle } from '../oracle.ts'
 import { go } from '../route.ts'
+import './capabilities.css'
 
 interface Props {
   readonly oracle: Oracle

@@ -2,11 +2,11 @@ import { lazy, Suspense, useState } from 'react'
 import { renderMessageContent, type IMessage } from 'oracle-runtime-client'
 import { EditForm, endingOf, Markdown, MessageActions } from 'oracle-runtime-client/ui'
 import type { MessageProps } from 'oracle-runtime-client/ui'
-import { FileList } from '../parts/file-view.tsx'
+import { Used } from '../parts/remembered.tsx'
 import { AnsweredBy } from '../parts/told.tsx'
 import { components } from './tool-card.tsx'
 
-const Used = lazy(async () => ({ default: (await import('../parts/remembered.tsx')).Used }))
+const FileList = lazy(async () => ({ default: (await import('../parts/file-view.tsx')).FileList }))
 
 /** What stands below an answer that did not come to its own end. */
 const endings = { stopped: 'Stopped', cutOff: 'Cut off', failed: 'The answer failed' }
@@ -62,19 +62,19 @@ export function Message(props: {
           {renderMessageContent(place, components)}
         </div>
       ))}
-      <FileList
-        label="Attached files"
-        files={attachments.map(({ fileId, filename, mimetype }) => ({
-          fileId,
-          name: filename ?? 'file',
-          mediaType: mimetype ?? '',
-        }))}
-      />
-      {runId !== undefined && (
+      {attachments.length > 0 && (
         <Suspense>
-          <Used runId={runId} isNewest={runId === newest} />
+          <FileList
+            label="Attached files"
+            files={attachments.map(({ fileId, filename, mimetype }) => ({
+              fileId,
+              name: filename ?? 'file',
+              mediaType: mimetype ?? '',
+            }))}
+          />
         </Suspense>
       )}
+      {runId !== undefined && <Used runId={runId} isNewest={runId === newest} />}
       <AnsweredBy message={message} usual={usual} />
       {isStreaming && type === 'ai' && isComplete === false && !isReasoning && (
         <span className="cursor" aria-hidden="true" />

@@ -2,6 +2,7 @@ import { Fault, Json, useAnswer } from 'oracle-runtime-client/view'
 import { AtStep } from '../parts/at-step.tsx'
 import { Timeline, type Step } from '../parts/timeline.tsx'
 import { to } from '../route.ts'
+import './runs.css'
 
 interface RunLine {
   readonly runId: string

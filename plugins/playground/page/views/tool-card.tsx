@@ -1,7 +1,8 @@
-import { createContext, useContext } from 'react'
+import { createContext, lazy, Suspense, useContext } from 'react'
 import type { UIComponentProps, UIComponents } from 'oracle-runtime-client'
 import { Json } from 'oracle-runtime-client/view'
-import { FileList } from '../parts/file-view.tsx'
+
+const FileList = lazy(async () => ({ default: (await import('../parts/file-view.tsx')).FileList }))
 
 const TimesContext = createContext<ReadonlyMap<string, number>>(new Map())
 
@@ -45,10 +46,14 @@ function ToolCard({ id, toolName, args, status, output, error, parts = [] }: UIC
           </>
         )}
       </details>
-      <FileList
-        label={`Files of ${toolName}`}
-        files={parts.map(({ name, type, ...part }) => ({ ...part, name: name ?? type }))}
-      />
+      {parts.length > 0 && (
+        <Suspense>
+          <FileList
+            label={`Files of ${toolName}`}
+            files={parts.map(({ name, type, ...part }) => ({ ...part, name: name ?? type }))}
+          />
+        </Suspense>
+      )}
     </>
   )
 }
