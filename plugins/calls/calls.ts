@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Database, type Log, type Oracle, RuntimeError, type Turns } from '#core'
 import type { environment } from './environment.ts'
 import type { Place, ToMedia } from './media/messages.ts'
+import { portsOfCall } from './media/ports.ts'
 import { Media } from './media/media.ts'
 import { proofOf } from './signalling/proof.ts'
 import { answeredFingerprint, readOffer } from './signalling/sdp.ts'
@@ -245,7 +246,7 @@ export class Calls {
       CALLS_PORTS: [from, to],
       CALLS_MINUTES_PER_DAY,
     } = this.env
-    const all = Math.min(CALLS_MAX, Math.floor((to - from + 1) / 4))
+    const all = Math.min(CALLS_MAX, Math.floor((to - from + 1) / portsOfCall(this.#place())))
     if (this.#live.size + this.#opening >= all) throw full('All lines of the oracle are taken.', 60)
     const own = await this.rows.underWay(did)
     const [first] = own

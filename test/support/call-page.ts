@@ -75,6 +75,24 @@ export class Page {
       this.#channel.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
   }
 
+  close(): Promise<void> {
+    return this.#connection.close()
+  }
+
+  sendBytes(bytes: Buffer): void {
+    this.#channel.send(bytes)
+  }
+
+  /** Sends a packet of sound as it is. */
+  async packet(payload: Uint8Array = new Uint8Array(0), sequenceNumber = 0): Promise<void> {
+    const header = new RtpHeader({
+      ...{ payloadType: 111, sequenceNumber: sequenceNumber % 65_536 },
+      timestamp: (this.#sent.at += frameSamples),
+    })
+    this.#microphone.writeRtp(new RtpPacket(header, Buffer.from(payload)))
+    await rest(1)
+  }
+
   /** Speaks a text into the microphone, as fast as it is spoken, and then is silent for a while. */
   async speak(text: string, silentMs = 0): Promise<void> {
     const resampler = new Resampler()

@@ -31,6 +31,8 @@ interface Wanted {
 
 /** Finds what the variables name. Throws a sentence that names the variable that is missing. */
 export async function speechOf(env: Wanted, path = process.env.PATH ?? ''): Promise<Speech> {
+  await demandProgram('CALLS_HEARING', env, path)
+  await demandProgram('CALLS_VOICE', env, path)
   return { hearing: hearingOf(env), voice: await voiceOf(env, path) }
 }
 
@@ -62,6 +64,26 @@ async function voiceOf(env: Wanted, path: string): Promise<Speech['voice']> {
       'CALLS_VOICE=espeak, but espeak-ng is not on the PATH. Install it, or set CALLS_VOICE=browser.',
     )
   return { by: 'browser', where: 'device', name: 'browser' }
+}
+
+/** A program that is not there is told at boot, and not in the first call. */
+async function demandProgram(
+  variable: 'CALLS_HEARING' | 'CALLS_VOICE',
+  env: Wanted,
+  path: string,
+): Promise<void> {
+  const [program] = env[`${variable}_COMMAND`] ?? []
+  if (env[variable] !== 'command' || program === undefined) return
+  const isThere = program.includes('/')
+    ? await access(program, constants.X_OK).then(
+        () => true,
+        () => false,
+      )
+    : (await programOf(program, path)) !== undefined
+  if (!isThere)
+    throw new Error(
+      `${variable}_COMMAND names the program ${program}, which is not there. Install it, or name another one.`,
+    )
 }
 
 /** Where a program lies on the PATH. */
