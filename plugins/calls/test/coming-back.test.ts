@@ -132,3 +132,22 @@ test('a page that calls again hears the rest of what was being said, at the same
   expectWhole(page, next.page, heard)
   expect(page.of('ended')).toEqual([{ type: 'ended', by: 'replaced' }])
 })
+
+test('a page that vanishes is lost, its silence is not counted, and what it did not hear is said when it is back', async () => {
+  const { user, sessionId } = await callApp([sentences.join(' ')])
+  const { page, callId } = await call(user, sessionId)
+  page.send({ type: 'say', id: 'a', text: 'Tell me.' })
+  await expect.poll(() => page.beeps, patient).toBeGreaterThanOrEqual(14)
+  page.vanish()
+  const heard = page.beeps
+  const row = async () => (await user.get(`/calls/${callId}`)).body
+  await expect.poll(async () => (await row()).endedBy, patient).toBe('lost')
+  const { callEndedAt } = await row()
+  expect(Date.now() - Date.parse(callEndedAt)).toBeGreaterThan(4_500)
+  // Two seconds are said to a page that has gone; then the rest waits for it.
+  expect(page.beeps).toBeLessThan(heard + 15)
+  const next = await call(user, sessionId, { replaces: callId })
+  await expect.poll(() => numbersOf(next.page).at(-1), patient).toBe(11)
+  expectWhole(page, next.page, page.beeps)
+  expect(await user.get('/calls')).toMatchObject({ body: { calls: [{ callId: next.callId }] } })
+})
