@@ -6,6 +6,7 @@ import { fileOf } from './files.ts'
 import { Messaging } from './messaging.ts'
 import { accountOfToken, openIdToken } from './people/openid.ts'
 import { keepNotice } from './rooms/notices.ts'
+import { RoomSessions } from './rooms/room-sessions.ts'
 import { pairRoomOf, spacesOf } from './rooms/spaces.ts'
 import { migrations, withMessagingTables } from './tables.ts'
 import { eraseMessaging, exportMessaging } from './user-data.ts'
@@ -51,9 +52,10 @@ export default definePlugin({
   jobs: {
     sweep: {
       every: '6h',
-      async run(_, { db, now }) {
+      async run(_, { db, now, sessions }) {
         const tables = withMessagingTables(db)
         const at = now().getTime()
+        await new RoomSessions(tables).sweep(sessions, at)
         await tables
           .deleteFrom('messaging_events')
           .where('at', '<', at - rowLifeMs)
@@ -99,6 +101,10 @@ export default definePlugin({
   attachments: {
     'mxc:': (uri, { self, user, attachment, signal }) =>
       fileOf(self, uri, { did: user.did, attachment, signal }),
+  },
+
+  async sessionDeleted({ sessionId }, { db }) {
+    await new RoomSessions(withMessagingTables(db)).forget(sessionId)
   },
 
   async roomIdOf({ did }, { self }) {

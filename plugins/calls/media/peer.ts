@@ -12,6 +12,7 @@ import {
   RtpHeader,
   RtpPacket,
 } from 'werift'
+import { Camera } from './camera.ts'
 import { Echo } from './echo.ts'
 import type { FromMedia, Place, ToMedia } from './messages.ts'
 import { Ordering } from './ordering.ts'
@@ -56,6 +57,7 @@ export class Peer {
   readonly #utterances: Utterances
   readonly #ordering = new Ordering()
   readonly #playing = new Playing()
+  readonly #camera: Camera
   readonly #echo = new Echo()
   readonly #free: () => void
   #channel: RTCDataChannel | undefined
@@ -115,9 +117,15 @@ export class Peer {
     this.#utterances = new Utterances(withoutEcho, silenceMs, {
       begun: () => tell({ type: 'begun' }),
       sound: (pcm) => tell({ type: 'sound', pcm }),
+      paused: () => tell({ type: 'paused' }),
+      resumed: () => tell({ type: 'resumed' }),
       ended: (voicedMs) => tell({ type: 'ended', voicedMs }),
       over: () => tell({ type: 'over', ...this.#playing.place }),
       sure: () => tell({ type: 'sure' }),
+    })
+    this.#camera = new Camera({
+      askFor: (source) => void this.#video?.receiver.sendRtcpPLI(source).catch(() => undefined),
+      looked: (number, webp) => tell({ type: 'looked', number, ...(webp && { webp }) }),
     })
     this.#connection = new RTCPeerConnection({
       codecs: { audio: [opus], video: [vp8] },
@@ -144,6 +152,7 @@ export class Peer {
     if (!audio) throw new Error('The offer has no audio.')
     audio.sender.replaceTrack(this.#track)
     audio.setDirection('sendrecv')
+    this.#video?.setDirection('recvonly')
     await connection.setLocalDescription(await connection.createAnswer())
     const until = performance.now() + gatherMs
     while (connection.iceGatheringState !== 'complete' && performance.now() < until)
@@ -153,6 +162,10 @@ export class Peer {
     return place.address === undefined ? answer : onlyAt(answer, place.address)
   }
 
+  get #video() {
+    return this.#connection.getTransceivers().find(({ kind }) => kind === 'video')
+  }
+
   do(message: Exclude<ToMedia, { type: 'open' }>): void {
     const playing = this.#playing
     if (message.type === 'send') this.#send(message.text)
@@ -160,6 +173,7 @@ export class Peer {
     else if (message.type === 'hold') playing.isHeld = true
     else if (message.type === 'go') playing.goOn()
     else if (message.type === 'silence') this.#utterances.silenceMs = message.ms
+    else if (message.type === 'look') this.#camera.look(message.number)
     else if (message.type === 'drop') {
       this.#tell({ type: 'dropped', ...playing.place })
       playing.drop()
@@ -170,6 +184,7 @@ export class Peer {
     if (this.#isClosed) return
     this.#isClosed = true
     clearInterval(this.#ticking)
+    this.#camera.close()
     await this.#connection.close().catch(() => undefined)
     this.#free()
   }
@@ -203,8 +218,11 @@ export class Peer {
     this.#window.bytes += packet.payload.length
     if (this.#window.packets > most.packets || this.#window.bytes > most.bytes)
       return this.#fail('too much at once')
-    if (kind !== 'audio') return
-    const { ssrc, sequenceNumber } = packet.header
+    const { ssrc, sequenceNumber, timestamp, marker: isLast } = packet.header
+    if (kind !== 'audio') {
+      const { payload } = packet
+      return this.#camera.push(ssrc, { number: sequenceNumber, timestamp, isLast, payload })
+    }
     this.#source ??= ssrc
     if (this.#source !== ssrc) return this.#fail('another source of sound')
     for (const bytes of this.#ordering.push({ number: sequenceNumber, bytes: packet.payload }))

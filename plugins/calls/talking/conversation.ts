@@ -1,7 +1,7 @@
 import { type FollowedEvent, RuntimeError } from '#core'
 import type { FromMedia } from '../media/messages.ts'
-import type { OpenUtterance } from '../speech/port.ts'
 import type { EndedBy } from '../tables.ts'
+import { Ears } from './ears.ts'
 import { beginTurn } from './begin-turn.ts'
 import { type PageFrame, readFrame } from './frames.ts'
 import { Line } from './line.ts'
@@ -30,8 +30,8 @@ export class Conversation {
   readonly #speaker: Speaker
   readonly #following = new AbortController()
   readonly #runs = new Runs()
-  #utterance: OpenUtterance | undefined
-  #utteranceNumber = 0
+  readonly #ears: Ears
+  #ownNumber = 0
   #alarm: NodeJS.Timeout | undefined
   #waiting: { readonly runId: string } | undefined
   #isGreeted = false
@@ -61,6 +61,13 @@ export class Conversation {
         this.announce(this.#phrases.goodbye)
         this.endAfterwards('idle')
       },
+    })
+    this.#ears = new Ears({
+      ...{ hearing: options.hearing, language: call.language, signal: this.#following.signal },
+      begun: () => this.#quiet.broken(),
+      partial: (text) => this.#partial(text),
+      understood: (text, number) => this.#words(text, `heard:${number}`),
+      failed: (error) => this.#notUnderstood(error),
     })
     this.#speaker = new Speaker({
       ...{ voice, log, isByPage: voiceName === 'browser' },
@@ -104,9 +111,6 @@ export class Conversation {
     if (message.type === 'dropped') return this.#silencing.stands(message)
     if (this.#isEnded) return
     if (message.type === 'frame') this.#frame(readFrame(message.text))
-    else if (message.type === 'begun') this.#utteranceBegins()
-    else if (message.type === 'sound') this.#utterance?.push(message.pcm)
-    else if (message.type === 'ended') void this.#utteranceEnds(message.voicedMs)
     else if (message.type === 'over') this.#hold()
     else if (message.type === 'sure') this.#speaksOver()
     else if (message.type === 'played') this.#speaker.played(message)
@@ -114,7 +118,7 @@ export class Conversation {
     else if (message.type === 'hostile') {
       this.#options.log.warn({ reason: message.reason }, 'A call was ended by what its page sent')
       this.end('server')
-    }
+    } else this.#ears.take(message)
   }
 
   /** Ends the call once what is being said was heard. */
@@ -125,7 +129,7 @@ export class Conversation {
 
   /** Says something of the agent's own. */
   announce(text: string): void {
-    this.#line.caption(`own-${++this.#utteranceNumber}`, 'agent', text)
+    this.#line.caption(`own-${++this.#ownNumber}`, 'agent', text)
     this.#speaker.say({ runId: undefined, from: 0, to: 0, text })
     this.#line.show('speaking')
   }
@@ -165,31 +169,10 @@ export class Conversation {
     else if (frame.type === 'bye') this.end('user')
   }
 
-  #utteranceBegins(): void {
-    this.#quiet.broken()
-    const { hearing, call } = this.#options
-    if (!hearing) return
-    this.#utterance = hearing.open({
-      ...(call.language && { language: call.language }),
-      partial: (text) => this.#partial(text),
-      signal: this.#following.signal,
-    })
-  }
-
-  async #utteranceEnds(voicedMs: number): Promise<void> {
-    const open = this.#utterance
-    this.#utterance = undefined
-    if (!open || voicedMs === 0) return
-    const number = ++this.#utteranceNumber
-    try {
-      const { text } = await open.end()
-      this.#words(text, `heard:${number}`)
-    } catch (error) {
-      if (this.#isEnded) return
-      this.#options.log.warn({ err: error }, 'Speech could not be understood')
-      this.#line.notice('HEARING_FAILED', this.#phrases.cannotHear)
-      this.announce(this.#phrases.cannotHear)
-    }
+  #notUnderstood(error: unknown): void {
+    this.#options.log.warn({ err: error }, 'Speech could not be understood')
+    this.#line.notice('HEARING_FAILED', this.#phrases.cannotHear)
+    this.announce(this.#phrases.cannotHear)
   }
 
   #partial(text: string): void {

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { callApp } from '../../../test/support/call-app.ts'
-import { call } from '../../../test/support/call-page.ts'
-import { describeWith } from '../../../test/support/services.ts'
+import { callApp } from '../../../../test/support/call-app.ts'
+import { call } from '../../../../test/support/call-page.ts'
+import { describeWith } from '../../../../test/support/services.ts'
 
 const patient = { timeout: 45_000, interval: 20 }
 

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
 import { call as calling, type ScriptedStep } from '#core/testing'
-import { callApp, type CallAppOptions } from '../../../test/support/call-app.ts'
-import { call } from '../../../test/support/call-page.ts'
+import { callApp, type CallAppOptions } from '../../../../test/support/call-app.ts'
+import { call } from '../../../../test/support/call-page.ts'
 
 const patient = { timeout: 30_000, interval: 20 }
 const long = Array.from({ length: 40 }, (_, i) => `Sentence ${i} goes on.`).join(' ')
