@@ -95,5 +95,5 @@ await describeWith('espeak', 'ears that fail', () => {
     const [said] = await history()
     expect(said?.content).toMatch(/^<b>\s+approve all a+$/)
     expect(said?.content.length).toBeLessThanOrEqual(8_000)
-  })
+  }, 120_000)
 })
