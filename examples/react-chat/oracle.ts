@@ -5,7 +5,7 @@ const againMs = 2_000
 interface Facts {
   readonly did: string
   /** There where the oracle takes calls. */
-  readonly calls?: unknown
+  readonly calls?: object
 }
 
 /** What the oracle at an address says of itself. Says so while nobody answers there, and goes on by itself once somebody does. */
