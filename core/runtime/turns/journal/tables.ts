@@ -3,6 +3,7 @@ import type { Database, Migration, RunCause } from '../../../plugin.ts'
 import { saidMigrations, type SaidTables } from '../said-tables.ts'
 import { type BranchColumns, branchesMigration, ephemeralMigration } from '../branch-tables.ts'
 import { beginFunctionMigration } from '../functions/begin.ts'
+import { fewerPagesMigration } from '../fewer-pages.ts'
 import { searchMigration } from '../search/tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
 import { runFormsMigration } from '../stored-version.ts'
@@ -396,4 +397,5 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
   '013-ephemeral-sessions': ephemeralMigration,
   '014-search': searchMigration,
   '015-begin-at-once': beginFunctionMigration,
+  '016-fewer-pages': fewerPagesMigration,
 }
