@@ -12,19 +12,24 @@ export const modulesOfPage = [
   'oracle-runtime-client/memory',
   'oracle-runtime-client/payments',
   'oracle-runtime-client/notices',
+  'oracle-runtime-client/view',
 ] as const
 
-/** Builds `view.tsx` or `view.ts` of a plugin's folder into one file, without what the page has. Returns the file. */
+/** Where the view of a plugin's folder begins; undefined where it has none. */
+export const entryOfView = (folder: string): string | undefined =>
+  ['view.tsx', 'view.ts', 'view/index.tsx', 'view/index.ts']
+    .map((name) => join(folder, name))
+    .find((at) => existsSync(at))
+
+/** Builds the view of a plugin's folder into one file, without what the page has. Returns the file. */
 export async function buildView(
   folder: string,
   directory = join(folder, 'built'),
 ): Promise<string> {
-  const entry = ['view.tsx', 'view.ts']
-    .map((name) => join(folder, name))
-    .find((at) => existsSync(at))
+  const entry = entryOfView(folder)
   if (!entry)
     throw new UsageError(
-      `${folder} has no view.tsx: name the folder of a plugin that has one, as plugins/toll.`,
+      `${folder} has no view.tsx and no view/index.tsx: name the folder of a plugin that has one, as plugins/toll.`,
     )
   const { build } = await import('vite').catch((cause: unknown) => {
     throw new UsageError('Building a view needs Vite: npm install --save-dev vite', { cause })
@@ -51,9 +56,12 @@ export async function buildView(
       emptyOutDir: true,
       copyPublicDir: false,
       target: 'es2022',
+      // The page's colours are made by light-dark(), which only these browsers and newer ones have.
+      cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
       minify: true,
       lib: { entry, formats: ['es'], fileName: () => 'view.js' },
-      rolldownOptions: { output: { codeSplitting: false } },
+      // Vite leaves the spaces in a library; a view is fetched by a browser as it is.
+      rolldownOptions: { output: { codeSplitting: false, minify: true } },
     },
   })
   return join(directory, 'view.js')

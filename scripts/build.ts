@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -30,9 +29,9 @@ await buildPage({
 })
 
 // And the views that plugins bring to it.
-const { buildView } = await import('../cli/build-view.ts')
+const { buildView, entryOfView } = await import('../cli/build-view.ts')
 for (const name of await readdir(join(root, 'plugins')))
-  if (existsSync(join(root, 'plugins', name, 'view.tsx')))
+  if (entryOfView(join(root, 'plugins', name)))
     await buildView(join(root, 'plugins', name), join(dist, 'plugins', name, 'built'))
 
 // Types keep their `#core` imports, and files their places, which are resolved by the package.json of dist.

@@ -139,7 +139,7 @@ beforeAll(async () => {
   asked = join(above, 'asked')
   offline = withoutNetwork(join(above, 'no-network.mjs'), asked)
 }, 300_000)
-afterAll(() => rmSync(above, { recursive: true, force: true }))
+afterAll(() => rmSync(above, { recursive: true, force: true }), 300_000)
 
 /** A folder of an app of its own with what was installed. */
 function another(name: string, server: string): string {

@@ -22,63 +22,92 @@ const mostMinutes = 20
 const perSlice = { route: 2000, 'authenticated route': 2000, turn: 5 }
 /** How many slices a round has. The versions alternate slice by slice, so that changes of the machine's speed hit both. */
 const slices = 8
-/** How many first rounds of each kind do not count. */
-const warmUps = 25
+/** How often a pair of processes does each kind before it is measured: the first requests also pay for their compilation. */
+const warmUps = 10
 type Kind = keyof typeof perSlice
 const kinds = Object.keys(perSlice) as Kind[]
+type Ratios = Record<Kind, number>
+interface Cost {
+  readonly before: number
+  readonly after: number
+}
 
 /**
  * Runs the code of this folder beside that of another version, in rounds that alternate, and prints the server CPU of
  * each with the median of the rounds' ratios. Resolves to these ratios. The other version is checked out into a folder
  * of its own, with the packages that are installed here, and removed afterwards.
  */
-export async function compare({ ref, rounds, print }: Comparison): Promise<Record<Kind, number>> {
-  const children: ChildProcess[] = []
+export async function compare({ ref, rounds, print }: Comparison): Promise<Ratios> {
   const { path: old, commit, folder, remove } = checkout(ref)
-  const clean = () => {
-    for (const child of children) child.kill('SIGKILL')
-    remove()
+  const children: ChildProcess[] = []
+  const end = () => {
+    for (const child of children.splice(0)) child.kill('SIGKILL')
   }
   const late = setTimeout(() => {
-    clean()
+    end()
+    remove()
     print(`stopped: the comparison took more than ${mostMinutes} minutes`)
     process.exit(1)
   }, mostMinutes * 60_000)
   try {
-    const endpoint = await start(children, 'endpoint.ts', [])
-    const wallet = await createWallet('a user who only exists for measuring')
-    const version = (path: string, name: string) =>
-      Version.start(children, path, join(folder, name), String(endpoint.port), wallet)
-    const before = await version(old, 'old-data')
-    const after = await version(here, 'new-data')
     print(`${rounds} rounds, ${commit.slice(0, 9)} beside the code here, server CPU`)
-    // The first rounds also pay for the compilation of the code, which a server that has run for a minute does not.
-    for (let round = 0; round < warmUps; round++)
-      for (const kind of kinds) await roundOf(kind, before, after)
-
-    const ratios = {} as Record<Kind, number>
+    const taken: Record<Kind, Cost>[] = []
+    for (let round = 0; round < rounds; round++) {
+      taken.push(await costOfPair(children, [old, here], join(folder, String(round))))
+      end()
+    }
+    const ratios = {} as Ratios
     for (const kind of kinds) {
-      const taken = { before: [] as number[], after: [] as number[] }
-      for (let round = 0; round < rounds; round++) {
-        const cost = await roundOf(kind, before, after)
-        taken.before.push(cost.before)
-        taken.after.push(cost.after)
-      }
-      ratios[kind] = median(taken.after.map((cost, nth) => cost / (taken.before[nth] ?? NaN)))
-      const cost = (costs: readonly number[]) => `${median(costs).toFixed(1).padStart(8)} µs`
-      print(
-        `${kind.padEnd(20)} ${cost(taken.before)} before ${cost(taken.after)} now  ratio ${ratios[kind].toFixed(3)}`,
-      )
+      const costs = taken.map((each) => each[kind])
+      ratios[kind] = printed(kind, costs, print)
     }
     return ratios
   } finally {
     clearTimeout(late)
-    clean()
+    end()
+    remove()
   }
 }
 
+/**
+ * What each kind costs a pair of new processes. Every round has a pair of its own: how V8 compiles a server is decided anew in
+ * each process, and two processes of the same code may differ by a fifth.
+ */
+async function costOfPair(
+  children: ChildProcess[],
+  [old, now]: readonly [string, string],
+  folder: string,
+): Promise<Record<Kind, Cost>> {
+  const endpoint = await start(children, 'endpoint.ts', [])
+  const wallet = await createWallet('a user who only exists for measuring')
+  const version = (path: string, name: string) =>
+    Version.start(children, path, join(folder, name), String(endpoint.port), wallet)
+  const before = await version(old, 'old-data')
+  const after = await version(now, 'new-data')
+  for (let round = 0; round < warmUps; round++)
+    for (const kind of kinds) await roundOf(kind, before, after)
+  const costs = {} as Record<Kind, Cost>
+  for (const kind of kinds) costs[kind] = await roundOf(kind, before, after)
+  return costs
+}
+
+/** Prints the medians of a kind, and gives that of the ratios. */
+function printed(kind: Kind, costs: readonly Cost[], print: (line: string) => void): number {
+  const ratios = costs.map(({ before, after }) => after / before).sort((a, b) => a - b)
+  const ratio = median(ratios)
+  const cost = (of: keyof Cost) =>
+    `${median(costs.map((each) => each[of]))
+      .toFixed(1)
+      .padStart(8)} µs`
+  const spread = `${ratios[0]?.toFixed(3)} to ${ratios.at(-1)?.toFixed(3)}`
+  print(
+    `${kind.padEnd(20)} ${cost('before')} before ${cost('after')} now  ratio ${ratio.toFixed(3)} (${spread})`,
+  )
+  return ratio
+}
+
 /** Microseconds of server CPU for one request or turn of each version, in slices that alternate. */
-async function roundOf(kind: Kind, before: Version, after: Version) {
+async function roundOf(kind: Kind, before: Version, after: Version): Promise<Cost> {
   const cost = { before: 0, after: 0 }
   // Each round has a new session, so that every round has the same amount of history.
   const sessions = kind === 'turn' && { before: await before.begin(), after: await after.begin() }

@@ -120,8 +120,11 @@ export interface Boot<
   lease(name: string, work: LeasedWork): Lease
   /** Registers a function that the runtime calls when it closes, in reverse order of boot. */
   onClose(close: () => MaybePromise<void>): void
-  /** Registers a check that `/health` asks, within a second: the check returns when the plugin is well, and throws a sentence when not. */
-  health(check: () => MaybePromise<void>): void
+  /**
+   * Registers a check that `/health` asks, within a second: the check throws a sentence when the plugin is not well. What it
+   * returns while the plugin is well, a sentence of up to 300 characters, stands among the notes.
+   */
+  health(check: () => MaybePromise<string | void>): void
 }
 
 /** What the function form of `tools`, `routes` and `web` gets, for sections that depend on what boot found. */

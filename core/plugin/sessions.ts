@@ -106,6 +106,14 @@ export interface PluginSessions {
    */
   messages(read: ReadMessages): Promise<SessionMessages>
   /**
+   * Deletes a session and everything in it, as `DELETE /sessions/:id` does; a turn that is under way ends. Rejects with
+   * `NOT_FOUND` where the user has no such session.
+   */
+  delete(session: {
+    readonly user: { readonly did: string }
+    readonly session: string
+  }): Promise<void>
+  /**
    * The room-scoped state that plugins show to clients, by plugin and key: what `.meta({ scope: 'room', share: true })` says of a
    * key. Read it again after a call of a tool: then what the call changed is there.
    */

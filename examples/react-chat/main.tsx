@@ -9,12 +9,14 @@ import {
 } from 'oracle-runtime-client'
 import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
 import { z } from 'zod'
+import { Call } from './call.tsx'
 import { Pay } from './pay.tsx'
 
 const baseUrl = new URLSearchParams(location.search).get('oracle') ?? 'http://127.0.0.1:3000'
-const { did: oracleDid } = await (await fetch(`${baseUrl}/.well-known/oracle.json`)).json()
+const { did: oracleDid, calls } = await (await fetch(`${baseUrl}/.well-known/oracle.json`)).json()
 const wallet = await createDevelopmentWallet({ ledger: baseUrl })
 const overrides = { baseUrl }
+const userDid = wallet.initialWallet.did
 
 const browserTools = {
   clock: {
@@ -47,6 +49,7 @@ function Chat({ sessionId }: { sessionId: string }) {
       {chat.messages.map(({ id, content }) => (
         <p key={id}>{renderMessageContent(content)}</p>
       ))}
+      {calls && <Call {...{ oracleDid, overrides, sessionId, userDid }} />}
       {chat.error && <p role="alert">{chat.error.message}</p>}
       {claims.length > 0 && <Pay {...{ oracleDid, overrides, claims, chat }} />}
       <input name="words" aria-label="Your message" required autoComplete="off" />
@@ -64,9 +67,7 @@ function Chat({ sessionId }: { sessionId: string }) {
 function App() {
   const { sessions, isLoading, createSession } = useOracleSessions(oracleDid, overrides)
   const isNew = !isLoading && sessions.length === 0
-  useEffect(() => {
-    if (isNew) void createSession()
-  }, [isNew, createSession])
+  useEffect(() => void (isNew && createSession()), [isNew, createSession])
   return sessions[0] ? <Chat sessionId={sessions[0].sessionId} /> : null
 }
 

@@ -3,12 +3,13 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import { chromium, type Browser, type Page } from 'playwright-core'
 import { build } from 'vite'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
+import calls from '../../plugins/calls/index.ts'
 import payments from '../../plugins/payments/index.ts'
 import { complaintsOf, headersOf, launch } from '../../test/support/browser.ts'
 import { describeWith } from '../../test/support/services.ts'
@@ -99,6 +100,37 @@ await describeWith('chromium', 'the React example', (executablePath) => {
     await page.getByText('It is dry.').waitFor()
     expect(await page.getByText('Lusaka: 24 °C').count()).toBe(1)
     expect(await page.getByLabel('Rain').count()).toBe(1)
+    expect(complaints).toEqual([])
+  })
+
+  it('calls the oracle in the session of the chat, where the oracle takes calls', async () => {
+    const caller = await chromium.launch({
+      executablePath: executablePath.includes('/') ? executablePath : `/usr/bin/${executablePath}`,
+      args: [
+        ...['--no-sandbox', '--disable-gpu', '--allow-loopback-in-peer-connection'],
+        ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
+      ],
+    })
+    onTestFinished(() => caller.close())
+    const env = { NODE_ENV: 'development', CALLS_VOICE: 'none', CALLS_HEARING: 'typed' }
+    await using app = await testApp({ plugins: [calls], model: scriptedModel(['Hello.']), env })
+    const page = await caller.newPage()
+    await page.goto(`${site}/?oracle=${app.url}`)
+    await page.getByRole('button', { name: 'Call' }).click()
+    const call = page.getByRole('region', { name: 'Call' })
+    await call.getByText('listening').waitFor()
+    // What is typed in the chat meanwhile is told in the call, too.
+    await say(page, 'Good morning')
+    await call.getByText('agent: Hello.').waitFor()
+    await call.getByRole('button', { name: 'Hang up' }).click()
+    await page.getByRole('button', { name: 'Call' }).waitFor()
+  }, 120_000)
+
+  it('has no call button where the oracle takes no calls', async () => {
+    await using app = await testApp({ plugins: [], model: scriptedModel([]) })
+    const { page, complaints } = await open(app.url)
+    await page.getByLabel('Your message').waitFor()
+    expect(await page.getByRole('button', { name: 'Call' }).count()).toBe(0)
     expect(complaints).toEqual([])
   })
 

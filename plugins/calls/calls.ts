@@ -1,12 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { type Database, type Log, type Oracle, RuntimeError, type Turns } from '#core'
+import { type Database, type Log, type Metrics, type Oracle, RuntimeError, type Turns } from '#core'
 import type { environment } from './environment.ts'
+import { Figures } from './figures.ts'
 import type { Place, ToMedia } from './media/messages.ts'
 import { Media } from './media/media.ts'
 import { proofOf } from './signalling/proof.ts'
+import { activeCall, demandKind, full, minutesSpent } from './refusals.ts'
 import { answeredFingerprint, readOffer } from './signalling/sdp.ts'
-import type { Speech } from './speech/choosing.ts'
-import { CallRows, type NewCall, dayMs, secondsOf, times } from './rows.ts'
+import { iceServersFor, type IceServer, type Relay } from './signalling/turn.ts'
+import type { ChosenSpeech } from './speech/chosen.ts'
+import { consentFor, demandConsent } from './speech/consent.ts'
+import type { Hearing, Voice } from './speech/port.ts'
+import { CallRows, type NewCall, times } from './rows.ts'
 import type { CallsTable, EndedBy } from './tables.ts'
 import { Conversation } from './talking/conversation.ts'
 import type { z } from 'zod'
@@ -16,9 +21,11 @@ type Env = { readonly [Name in keyof typeof environment]: z.output<(typeof envir
 /** What a page asks for. */
 export interface WantedCall {
   readonly sessionId: string
+  readonly callType: 'audio' | 'video'
   readonly sdp: string
   readonly agentVoice?: string | undefined
   readonly language?: string | undefined
+  readonly consent?: string | undefined
   readonly replaces?: string | undefined
 }
 
@@ -29,6 +36,7 @@ export interface CallsBoot {
   readonly turns: Turns
   readonly oracle: Oracle
   readonly log: Log
+  readonly metrics: Metrics
   readonly environment: string
   now(): Date
 }
@@ -38,6 +46,8 @@ interface Live {
   readonly did: string
   readonly conversation: Conversation
   readonly timers: NodeJS.Timeout[]
+  readonly openedAt: number
+  connectedAt: number | undefined
 }
 
 /** How often a process says that it lives; how long before its end a call is told so. */
@@ -45,35 +55,45 @@ const beatMs = 1_500
 const lastMinuteMs = 60_000
 /** How long the last frames take at most, when the process ends. */
 const leavingMs = 150
+/** After so long without a sign of life a call is lost. */
+const lostMs = 5_000
 
 /** The calls of this process, and the rows of all. */
 export class Calls {
   readonly rows: CallRows
-  readonly speech: Speech
+  readonly chosen: ChosenSpeech
   readonly env: Env
   readonly #boot: CallsBoot
   readonly #media = new Media()
+  readonly #figures: Figures
+  readonly #relay: Relay | undefined
   readonly #live = new Map<string, Live>()
   #opening = 0
   #placing: Promise<unknown> = Promise.resolve()
+  /** Resolves once the calls that have ended are kept as such. */
+  #ending: Promise<unknown> = Promise.resolve()
+  #isClosing = false
   #beating: NodeJS.Timeout | undefined
 
-  constructor(boot: CallsBoot, speech: Speech) {
+  constructor(boot: CallsBoot, chosen: ChosenSpeech, relay: Relay | undefined) {
     this.#boot = boot
+    this.#relay = relay
+    this.#figures = new Figures(boot.metrics)
     this.rows = new CallRows({
       ...{ db: boot.db, log: boot.log, owner: randomUUID(), now: () => boot.now() },
       minutesPerDay: boot.env.CALLS_MINUTES_PER_DAY,
     })
-    this.speech = speech
+    this.chosen = chosen
     this.env = boot.env
   }
 
   /** Answers an offer: the call stands once the page has the answer. */
   async open(did: string, wanted: WantedCall) {
     const { oracle, log } = this.#boot
+    // Whoever is told that this process goes down calls again at once, and is to reach another one.
+    if (this.#isClosing) throw full('The server goes down.', 1)
     const offer = readOffer(wanted.sdp)
-    if (offer.hasVideo)
-      throw new RuntimeError('CALLS_VIDEO_OFF', 'Calls have no picture here.', { status: 403 })
+    demandKind(wanted.callType, offer.hasVideo, this.env.CALLS_VIDEO === 'on')
     await this.#demandSession(did, wanted.sessionId)
     if (!oracle.key)
       throw new RuntimeError(
@@ -82,28 +102,32 @@ export class Calls {
       )
     const before =
       wanted.replaces === undefined ? undefined : await this.#replaced(did, wanted.replaces)
+    const consent = wanted.consent ?? before?.consent ?? null
+    demandConsent(consentFor(this.chosen.now), consent)
     const id = randomUUID()
     if (before) await this.end(before.id, 'replaced')
     const { row, minutesLeft } = await this.#takePlace(
-      { id, did, sessionId: wanted.sessionId },
+      { id, did, sessionId: wanted.sessionId, type: wanted.callType, consent },
       before,
     )
     try {
       const conversation = this.#converse(row, wanted, before)
-      const live: Live = { id, did, conversation, timers: [] }
+      const live: Live = {
+        ...{ id, did, conversation, timers: [] },
+        ...{ openedAt: performance.now(), connectedAt: undefined },
+      }
       const answer = await this.#media.open(
         id,
         { sdp: offer.sdp, place: this.#place(), silenceMs: this.env.CALLS_SILENCE_MS },
         (message) => {
-          if (message.type === 'connected') void this.rows.begin(id)
+          if (message.type === 'connected') this.#connected(live)
           conversation.take(message)
         },
       )
       this.#live.set(id, live)
-      this.#limit(
-        live,
-        Math.min(this.env.CALLS_MINUTES * 60 - row.seconds_before, minutesLeft * 60),
-      )
+      this.#figures.begun(row.type, this.#live.size)
+      const ownMs = (this.env.CALLS_MINUTES * 60 - row.seconds_before) * 1_000
+      this.#limit(live, Math.min(ownMs, this.rows.lastingMs(minutesLeft)))
       this.#beat()
       void conversation.follow()
       const ends = {
@@ -116,12 +140,7 @@ export class Calls {
       await this.rows.close(id, 'server')
       if (error instanceof RuntimeError) throw error
       log.warn({ err: error }, 'A call could not be answered')
-      throw new RuntimeError('CALLS_FULL', 'No call can be answered just now.', {
-        status: 503,
-        hint: 'Try again in a moment.',
-        headers: { 'Retry-After': '5' },
-        cause: error,
-      })
+      throw full('No call can be answered just now.', 5, error)
     } finally {
       this.#opening--
     }
@@ -131,13 +150,25 @@ export class Calls {
   #takePlace(call: NewCall, before: CallsTable | undefined) {
     const taken = this.#placing.then(async () => {
       const minutesLeft = await this.rows.minutesLeft(call.did)
-      await this.#demandPlace(call.did, minutesLeft)
-      const row = await this.rows.insert(call, before)
+      this.#demandPlace(minutesLeft)
+      const row = await this.rows.take(call, before, this.env.CALLS_PER_USER)
+      if (!row) throw await activeCall(this.rows, call)
       this.#opening++
       return { row, minutesLeft }
     })
     this.#placing = taken.catch(() => undefined)
     return taken
+  }
+
+  #connected(live: Live): void {
+    live.connectedAt = performance.now()
+    this.#figures.connected((live.connectedAt - live.openedAt) / 1_000)
+    void this.rows.begin(live.id)
+  }
+
+  /** What a caller's page needs to call through the operator's relay. */
+  iceServers(did: string): IceServer[] {
+    return iceServersFor(this.#relay, did, this.#boot.now())
   }
 
   /** Ends a call, wherever it is carried: its process hears of it within two seconds. */
@@ -154,14 +185,28 @@ export class Calls {
     return live !== undefined
   }
 
+  /** What another plugin brings to hear or to speak with, from its `setup`. */
+  speech(brought: { readonly hearing?: Hearing; readonly voice?: Voice }): void {
+    this.chosen.bring(brought)
+  }
+
+  /** A picture of the camera as a WebP file, or why there is none. */
+  async look(id: string): Promise<Uint8Array | 'elsewhere' | 'off'> {
+    if (!this.#live.has(id)) return 'elsewhere'
+    return (await this.#media.look(id)) ?? 'off'
+  }
+
   check(): void {
-    if (this.#media.fault !== undefined) throw new Error(this.#media.fault)
+    const fault = this.#media.fault ?? this.chosen.fault
+    if (fault !== undefined) throw new Error(fault)
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true
     clearInterval(this.#beating)
     const live = [...this.#live.values()]
     for (const { conversation } of live) conversation.move()
+    await this.#ending
     // The pages are told before the connections end.
     if (live.length > 0) await new Promise((resolve) => setTimeout(resolve, leavingMs))
     await this.#media.end()
@@ -174,7 +219,7 @@ export class Calls {
   ): Conversation {
     const { id, did, session_id: sessionId } = row
     const { turns, log } = this.#boot
-    const { hearing, voice } = this.speech
+    const { hearing, voice } = this.chosen.now
     return new Conversation({
       call: {
         id,
@@ -191,7 +236,10 @@ export class Calls {
         heardBefore: { runId: before.spoken_run, chars: before.spoken_chars },
       }),
       tell: (message) => this.#tell({ ...message, call: id } as ToMedia),
-      onEnd: (by) => void this.#ended(id, by),
+      onHeard: () => void this.#kept(id),
+      onEnd: (by) => {
+        this.#ending = Promise.all([this.#ending, this.#ended(id, by)])
+      },
     })
   }
 
@@ -231,43 +279,19 @@ export class Calls {
     })
   }
 
-  async #demandPlace(did: string, minutesLeft: number): Promise<void> {
+  #demandPlace(minutesLeft: number): void {
     const {
       CALLS_MAX,
-      CALLS_PER_USER,
       CALLS_PORTS: [from, to],
       CALLS_MINUTES_PER_DAY,
     } = this.env
     const all = Math.min(CALLS_MAX, Math.floor((to - from + 1) / 4))
-    if (this.#live.size + this.#opening >= all)
-      throw new RuntimeError('CALLS_FULL', 'All lines of the oracle are taken.', {
-        status: 503,
-        hint: 'Try again in a minute, or write.',
-        headers: { 'Retry-After': '60' },
-      })
-    const own = await this.rows.underWay(did)
-    const [first] = own
-    if (first && own.length >= CALLS_PER_USER)
-      throw new RuntimeError('CALL_ACTIVE', 'A call of yours is under way.', {
-        status: 409,
-        hint: `Go on there, or end it with DELETE /calls/${first.id}.`,
-        details: { callId: first.id },
-      })
-    if (minutesLeft > 0) return
-    const until = dayMs - (this.#now() % dayMs)
-    throw new RuntimeError(
-      'CALLS_MINUTES_SPENT',
-      `The ${CALLS_MINUTES_PER_DAY} minutes of today are spent.`,
-      {
-        status: 429,
-        hint: 'Call again after 00:00 UTC, or write.',
-        headers: { 'Retry-After': String(Math.ceil(until / 1_000)) },
-      },
-    )
+    if (this.#live.size + this.#opening >= all) throw full('All lines of the oracle are taken.', 60)
+    if (minutesLeft <= 0) throw minutesSpent(CALLS_MINUTES_PER_DAY, this.#now())
   }
 
-  #limit(live: Live, seconds: number): void {
-    const ms = Math.max(1_000, seconds * 1_000)
+  #limit(live: Live, lastingMs: number): void {
+    const ms = Math.max(1_000, lastingMs)
     const { conversation } = live
     live.timers.push(
       setTimeout(() => void this.#endPending(live), times.pendingMs),
@@ -286,11 +310,29 @@ export class Calls {
   async #ended(id: string, by: EndedBy): Promise<void> {
     const live = this.#live.get(id)
     for (const timer of live?.timers ?? []) clearTimeout(timer)
-    this.#live.delete(id)
+    if (!this.#live.delete(id) || !live) return this.rows.close(id, by)
+    const { connectedAt = performance.now(), conversation } = live
+    this.#figures.ended(by, this.#live.size, {
+      seconds: (performance.now() - connectedAt) / 1_000,
+      ...{ utterances: conversation.utterances, interruptions: conversation.interruptions },
+    })
     // The last frame, which says that it is over, goes out before the connection closes.
     setTimeout(() => this.#media.close(id), 200).unref()
-    if (live) await this.rows.keep(id, live.conversation)
-    await this.rows.close(id, by)
+    await this.#keep(live)
+    // What is lost was there last when the watch of its silence began.
+    await this.rows.close(id, by, by === 'lost' ? lostMs : 0)
+  }
+
+  async #kept(id: string): Promise<void> {
+    const live = this.#live.get(id)
+    if (live) await this.#keep(live)
+  }
+
+  /** What cannot be kept now is kept with the next beat. */
+  #keep({ id, conversation }: Live): Promise<void> {
+    return this.rows
+      .keep(id, conversation)
+      .catch((error: unknown) => this.#boot.log.warn({ err: error }, 'A call could not be kept'))
   }
 
   /** While calls are under way: says that this process lives, keeps how far each was heard, and hears what ended elsewhere. */

@@ -1,10 +1,13 @@
-import { builtView, definePlugin, reply, RuntimeError } from '#core'
+import { builtView, definePlugin, parts, reply, RuntimeError } from '#core'
 import { z } from 'zod'
+import payments from '../payments/index.ts'
 import { Calls } from './calls.ts'
 import { environment } from './environment.ts'
 import { callView, numbers } from './rows.ts'
 import { longestOffer } from './signalling/sdp.ts'
-import { speechOf } from './speech/choosing.ts'
+import { relayOf } from './signalling/turn.ts'
+import { ChosenSpeech } from './speech/chosen.ts'
+import { consentFor } from './speech/consent.ts'
 import { migrations, withCallsTables } from './tables.ts'
 
 const word = z.string().regex(/^[a-z0-9][a-z0-9_+-]{0,63}$/i, 'letters, digits, - and _ only')
@@ -21,6 +24,20 @@ const view = z.object({
   endedBy: z.string().optional(),
 })
 
+function relayFrom(env: Parameters<typeof relayOf>[0]) {
+  try {
+    return relayOf(env)
+  } catch (error) {
+    throw new RuntimeError('ENV_INVALID', error instanceof Error ? error.message : String(error))
+  }
+}
+
+const callMetadata = z.object({ call: z.object({ id: z.string(), type: z.string() }) })
+/** The call of a turn, by what this plugin said of it when it started the turn. */
+const callOf = (metadata: unknown) => callMetadata.safeParse(metadata).data?.call
+const readsPictures = ({ reads }: { readonly reads?: { readonly image?: readonly string[] } }) =>
+  (reads?.image ?? []).some((type) => ['image/webp', 'image/*', '*/*'].includes(type))
+
 export default definePlugin({
   name: 'calls',
   version: '0.1.0',
@@ -31,17 +48,38 @@ export default definePlugin({
   stability: 'experimental',
   category: 'communication',
 
+  uses: [payments],
+
   env: environment,
   migrations,
 
   async setup(boot) {
-    const speech = await speechOf(boot.env).catch((error: unknown) => {
-      throw new RuntimeError('ENV_INVALID', error instanceof Error ? error.message : String(error))
-    })
-    const calls = new Calls(boot, speech)
+    const chosen = new ChosenSpeech(boot.env, boot.fetch)
+    // What another plugin brings is known once its setup has returned.
+    if (chosen.isOwn) await chosen.choose()
+    else boot.onReady(() => chosen.choose())
+    const calls = new Calls(boot, chosen, relayFrom(boot.env))
     boot.onClose(() => calls.close())
     boot.health(() => calls.check())
     return calls
+  },
+
+  middleware: {
+    // The minutes of a call are charged in its turns, once each; a call without an answered word costs nothing.
+    async turn(ctx, next) {
+      await next()
+      const { env, origin, plugins, self, user, metadata } = ctx
+      const { CALLS_PRICE_PER_MINUTE: price } = env
+      const id = callOf(metadata)?.id
+      if (origin !== 'calls' || price === 0 || !plugins.payments || id === undefined) return
+      const minutes = await self.rows.chargeMinutes(user.did, id)
+      if (minutes === 0) return
+      const reason = `${minutes} ${minutes === 1 ? 'minute' : 'minutes'} of a call`
+      await plugins.payments.charge(ctx, {
+        ...{ key: `${id}:${ctx.requestId}`, reason },
+        amount: minutes * price,
+      })
+    },
   },
 
   jobs: {
@@ -61,11 +99,38 @@ export default definePlugin({
       approve: false,
       enabled: (ctx) => ctx.origin === 'calls',
       run(_, { self, metadata }) {
-        const id = z.object({ call: z.object({ id: z.string() }) }).safeParse(metadata).data
-          ?.call.id
+        const id = callOf(metadata)?.id
         return id !== undefined && self.hangUp(id)
           ? 'The call ends after your words.'
           : 'The call is over.'
+      },
+    },
+    look_at_camera: {
+      description:
+        'Looks through the camera of the person in the call, once. Call it when they ask about what you could see.',
+      input: z.object({}),
+      effect: 'read',
+      // Anybody can hold words into a camera.
+      foreign: true,
+      enabled: (ctx) =>
+        ctx.origin === 'calls' &&
+        callOf(ctx.metadata)?.type === 'video' &&
+        (ctx.model.reads === undefined || readsPictures(ctx.model)),
+      async run(_, { self, metadata, model }) {
+        if (!readsPictures(model)) return 'You cannot see: this model reads no images. Say so.'
+        const picture = await self.look(callOf(metadata)?.id ?? '')
+        if (picture === 'elsewhere') return 'The call has gone on elsewhere; ask again.'
+        if (picture === 'off') return 'No picture came: the camera is off. Say so.'
+        return parts([
+          { type: 'text', text: 'What the camera shows now.' },
+          {
+            type: 'image',
+            mediaType: 'image/webp',
+            name: 'camera.webp',
+            data: picture,
+            keep: false,
+          },
+        ])
       },
     },
   },
@@ -81,6 +146,9 @@ export default definePlugin({
       order: 65,
     },
   },
+
+  // So that a page without a call button for other oracles asks nobody for what is not there.
+  facts: ({ env }) => ({ calls: { video: env.CALLS_VIDEO === 'on' } }),
 
   userData: {
     async *export(did, { db, now }) {
@@ -109,8 +177,12 @@ export default definePlugin({
           name: z.string(),
           voices: z.array(z.string()),
         }),
+        /** What `POST /calls` has to say as its consent. */
+        consent: z.string().optional(),
         video: z.boolean(),
-        iceServers: z.array(z.unknown()),
+        iceServers: z.array(
+          z.object({ urls: z.array(z.string()), username: z.string(), credential: z.string() }),
+        ),
         limits: z.object({
           minutes: z.number(),
           minutesPerDay: z.number(),
@@ -121,7 +193,8 @@ export default definePlugin({
         calls: z.array(view),
       }),
       async run(_, { self, user, now }) {
-        const { hearing, voice } = self.speech
+        const { hearing, voice } = self.chosen.now
+        const consent = consentFor(self.chosen.now)
         const { CALLS_MINUTES, CALLS_MINUTES_PER_DAY, CALLS_IDLE_SECONDS } = self.env
         const calls = await self.rows.underWay(user.did)
         return {
@@ -132,8 +205,9 @@ export default definePlugin({
             name: voice.name,
             voices: [...(voice.port?.voices ?? [])],
           },
-          video: false,
-          iceServers: [],
+          ...(consent !== undefined && { consent }),
+          video: self.env.CALLS_VIDEO === 'on',
+          iceServers: self.iceServers(user.did),
           limits: {
             minutes: CALLS_MINUTES,
             minutesPerDay: CALLS_MINUTES_PER_DAY,
@@ -159,8 +233,6 @@ export default definePlugin({
       limit: { max: 10, perMs: 60_000 },
       answers: { 201: ['application/json'] },
       async run(input, { self, user }) {
-        if (input.callType === 'video')
-          throw new RuntimeError('CALLS_VIDEO_OFF', 'Calls have no picture here.', { status: 403 })
         return reply(201, await self.open(user.did, input))
       },
     },

@@ -9,12 +9,16 @@ const mostListed = 20
 /** How long the row of a call that is over is kept. */
 const keptDays = 90
 export const dayMs = 86_400_000
+/** No call that began earlier than so long before a day reaches into it: CALLS_MINUTES is at most a day. */
+const longestMs = dayMs + 60_000
 
 /** A call that begins. */
 export interface NewCall {
   readonly id: string
   readonly did: string
   readonly sessionId: string
+  readonly type: 'audio' | 'video'
+  readonly consent: string | null
 }
 
 /** What has happened in a call so far. */
@@ -83,25 +87,41 @@ export class CallRows {
       .selectFrom('calls_calls')
       .select(['started_at', 'ended_at', 'lease_until'])
       .where('did', '=', did)
-      .where('created_at', '>=', today)
+      .where('created_at', '>=', today - longestMs)
       .where('started_at', 'is not', null)
       .execute()
+    // Of a call that went over midnight, the minutes after it are those of today.
     const ms = rows.map(({ started_at, ended_at, lease_until }) =>
-      Math.max(0, Number(ended_at ?? Math.min(at, Number(lease_until))) - Number(started_at)),
+      Math.max(
+        0,
+        Number(ended_at ?? Math.min(at, Number(lease_until))) - Math.max(today, Number(started_at)),
+      ),
     )
     const spent = ms.reduce((sum, one) => sum + one, 0) / 60_000
     return Math.max(0, this.#minutesPerDay - spent)
   }
 
-  /** A call that waits for its page, with what it takes over from the one that it replaces. */
-  async insert(
-    { id, did, sessionId }: NewCall,
+  /** How long a call may last that begins now, with so many minutes left of today: over midnight it has those of tomorrow. */
+  lastingMs(minutesLeft: number): number {
+    const untilMidnight = dayMs - (this.#now() % dayMs)
+    const leftMs = minutesLeft * 60_000
+    return leftMs < untilMidnight ? leftMs : untilMidnight + this.#minutesPerDay * 60_000
+  }
+
+  /**
+   * Gives a call that waits for its page one of the places of its user, with what it takes over from the one that it replaces.
+   * Undefined where none is free, or where the session has a call. The database decides, so that of all replicas one gives it.
+   */
+  async take(
+    { id, did, sessionId, type, consent }: NewCall,
     before: CallsTable | undefined,
-  ): Promise<CallsTable> {
+    places: number,
+  ): Promise<CallsTable | undefined> {
+    await this.#closeLapsed(did)
     const at = this.#now()
     const row: CallsTable = {
       ...{ id, did, session_id: sessionId },
-      type: 'audio',
+      ...{ type, consent },
       state: 'pending',
       owner: this.#owner,
       lease_until: at + times.pendingMs + times.leaseMs,
@@ -110,13 +130,23 @@ export class CallRows {
       ended_at: null,
       ended_by: null,
       seconds_before: before ? before.seconds_before + secondsOf(before, at) : 0,
+      slot: null,
+      minutes_charged: before?.minutes_charged ?? 0,
       utterances: 0,
       interruptions: 0,
       spoken_run: before?.spoken_run ?? null,
       spoken_chars: before?.spoken_chars ?? 0,
     }
-    await this.db.insertInto('calls_calls').values(row).execute()
-    return row
+    for (let slot = 1; slot <= places; slot++) {
+      const placed = await this.db
+        .insertInto('calls_calls')
+        .values({ ...row, slot })
+        .onConflict((conflict) => conflict.doNothing())
+        .returning('id')
+        .executeTakeFirst()
+      if (placed) return { ...row, slot }
+    }
+    return undefined
   }
 
   /** The page is there. */
@@ -129,11 +159,27 @@ export class CallRows {
       .execute()
   }
 
-  /** The call is over. The first word on why counts. */
-  async close(id: string, by: EndedBy): Promise<void> {
+  /** The minutes of a call, and of those that it replaces, that nobody has charged yet. They count as charged from now on. */
+  async chargeMinutes(did: string, id: string): Promise<number> {
+    const row = await this.own(did, id)
+    const seconds = row.seconds_before + secondsOf(row, this.#now())
+    const minutes = Math.ceil(seconds / 60)
+    if (minutes <= row.minutes_charged) return 0
+    const charged = await this.db
+      .updateTable('calls_calls')
+      .set({ minutes_charged: minutes })
+      .where('id', '=', id)
+      .where('minutes_charged', '=', row.minutes_charged)
+      .returning('id')
+      .executeTakeFirst()
+    return charged ? minutes - row.minutes_charged : 0
+  }
+
+  /** The call is over, and has been silent for so long. The first word on why counts. */
+  async close(id: string, by: EndedBy, silentMs = 0): Promise<void> {
     await this.db
       .updateTable('calls_calls')
-      .set({ state: 'ended', ended_by: by, ended_at: this.#now() })
+      .set({ state: 'ended', ended_by: by, ended_at: this.#now() - silentMs })
       .where('id', '=', id)
       .where('state', '!=', 'ended')
       .execute()
@@ -173,23 +219,34 @@ export class CallRows {
   /** Ends what a process left that is gone. Any replica may. */
   async sweep(): Promise<void> {
     const at = this.#now()
-    await this.db
-      .updateTable('calls_calls')
-      .set((eb) => ({ state: 'ended', ended_by: 'lost', ended_at: eb.ref('lease_until') }))
-      .where('state', '!=', 'ended')
-      .where('lease_until', '<', at)
-      .execute()
+    await this.#closeLapsed()
     await this.db
       .deleteFrom('calls_calls')
       .where('created_at', '<', at - keptDays * dayMs)
       .where('state', '=', 'ended')
       .execute()
   }
+
+  /** Ends the calls, of everybody or of one user, whose process has not said for too long that it lives. */
+  async #closeLapsed(did?: string): Promise<void> {
+    const lapsed = this.db
+      .updateTable('calls_calls')
+      // Its process was there last when it took the lease.
+      .set((eb) => ({
+        ...{ state: 'ended', ended_by: 'lost' },
+        ended_at: eb('lease_until', '-', times.leaseMs),
+      }))
+      .where('state', '!=', 'ended')
+      .where('lease_until', '<', this.#now())
+    await (did === undefined ? lapsed : lapsed.where('did', '=', did)).execute()
+  }
 }
 
 /** How long a call lasted, or has lasted. */
 export const secondsOf = ({ started_at, ended_at }: CallsTable, now: number): number =>
-  started_at === null ? 0 : Math.round((Math.min(ended_at ?? now, now) - started_at) / 1_000)
+  started_at === null
+    ? 0
+    : Math.max(0, Math.round((Math.min(ended_at ?? now, now) - started_at) / 1_000))
 
 /** A row whose numbers are numbers: PostgreSQL hands out large ones as text. */
 export const numbers = (row: CallsTable): CallsTable => ({

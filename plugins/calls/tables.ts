@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Database } from '#core'
 
 /** Who or what ended a call. */
@@ -9,7 +10,7 @@ export interface CallsTable {
   id: string
   did: string
   session_id: string
-  type: 'audio'
+  type: 'audio' | 'video'
   state: 'pending' | 'active' | 'ended'
   /** The process that carries the call, and until when it says that it lives. */
   owner: string
@@ -20,6 +21,12 @@ export interface CallsTable {
   ended_by: EndedBy | null
   /** The seconds of the calls that this one replaces. */
   seconds_before: number
+  /** Which of the places of its user the call has, from 1 on: the database gives each place once, and each session one call. */
+  slot: number | null
+  /** The services that the person consented to, by name; null where nothing left the server. */
+  consent: string | null
+  /** The minutes that were charged, of this call and of those that it replaces. */
+  minutes_charged: number
   utterances: number
   interruptions: number
   /** How far the reply was heard that was under way: the run, and its characters. */
@@ -66,4 +73,28 @@ export const migrations = {
       .columns(['state', 'owner'])
       .execute()
   },
+  '002-places': async (db: Database) => {
+    await db.schema.alterTable('calls_calls').addColumn('slot', 'integer').execute()
+    await db.schema.alterTable('calls_calls').addColumn('consent', 'text').execute()
+    await onlyOneLive(db, 'calls_calls_slot', ['did', 'slot'])
+    await onlyOneLive(db, 'calls_calls_session', ['session_id'])
+  },
+  '003-minutes': async (db: Database) => {
+    await db.schema
+      .alterTable('calls_calls')
+      .addColumn('minutes_charged', 'integer', (column) => column.notNull().defaultTo(0))
+      .execute()
+  },
+}
+
+/** Of the calls that have a place and are not over, the database lets no two have the same in these columns. */
+async function onlyOneLive(db: Database, name: string, columns: string[]): Promise<void> {
+  await withCallsTables(db)
+    .schema.createIndex(name)
+    .on('calls_calls')
+    .unique()
+    .columns(columns)
+    .where('slot', 'is not', null)
+    .where('state', '!=', sql.lit('ended'))
+    .execute()
 }

@@ -43,18 +43,23 @@ export default definePlugin({
   env: environment,
   migrations,
 
-  setup: ({ env, db, log, now }) => Remembering.open({ env, db, log, now }),
+  setup({ env, db, log, now, models, onReady }) {
+    onReady(() => {
+      if (isDemonstration(models.get(env.MEMORY_MODEL).id)) log.info(readByRules)
+    })
+    return Remembering.open({ env, db, log, now })
+  },
 
   jobs: {
     notice: {
-      input: z.object({ did: z.string(), sessionId: z.string() }),
+      input: z.object({ did: z.string(), sessionId: z.string(), runId: z.string().optional() }),
       attempts: mostAttempts,
       timeoutMs: 120_000,
-      async run({ did, sessionId }, { self, env, models, job }) {
+      async run({ did, sessionId, runId }, { self, env, models, job }) {
         const usual = models.get(env.MEMORY_MODEL)
         const model = isDemonstration(usual.id) ? undefined : usual
         const isLast = job.attempt >= mostAttempts
-        await self.notice(did, sessionId, { model, signal: job.signal, isLast })
+        await self.notice(did, sessionId, { model, signal: job.signal, runId, isLast })
       },
     },
     vectors: {
@@ -92,7 +97,7 @@ export default definePlugin({
       if (!(await self.hear(trx, turn, standing))) return
       const isFull = standing.unread + 1 >= env.MEMORY_AFTER_TURNS
       const inMs = isFull ? 0 : env.MEMORY_AFTER_SECONDS * 1_000 + 500
-      await jobs.later('notice', { did, sessionId }, { inMs, key: runId, user: did })
+      await jobs.later('notice', { did, sessionId, runId }, { inMs, key: runId, user: did })
     },
   },
 
@@ -302,6 +307,10 @@ export default definePlugin({
     },
   },
 })
+
+const readByRules =
+  'memory: rules of the demonstration model read what is said; about 85 forms of sentences in English, Swahili and French ' +
+  'are understood'
 
 /** Whether a model is the one that stands in where no provider is set: rules read the sessions then. */
 const isDemonstration = (id: string): boolean => id === 'demo' || id.startsWith('demo:')

@@ -12,7 +12,7 @@ import { countWrite } from './kept/writes.ts'
 import { type MemoryDatabase, type Mode, withMemoryTables } from './tables.ts'
 import { Times } from './using/times.ts'
 import type { Index } from './using/ranking.ts'
-import { noteUse } from './using/used.ts'
+import { UsedNotes } from './using/used.ts'
 import type { Using } from './using/using.ts'
 
 /** What memory is made of. */
@@ -85,6 +85,7 @@ export class Remembering {
   readonly vault: Vault
   readonly passages: Passages
   readonly standings: Standings
+  readonly notes: UsedNotes
   /** How long prompts and readings took in this process. */
   readonly times = { prompts: new Times(), readings: new Times() }
   readonly #db: MemoryDatabase
@@ -101,6 +102,7 @@ export class Remembering {
     this.vault = new Vault(env.MEMORY_KEY, env.MEMORY_KEY_PREVIOUS)
     this.passages = new Passages(this.#db)
     this.standings = new Standings(this.#db, env.MEMORY_MODE)
+    this.notes = new UsedNotes(this.#db, this.passages.isPostgres)
     this.memories = new Memories(this.vault, env.MEMORY_MAX, this.passages)
   }
 
@@ -310,7 +312,7 @@ export class Remembering {
     // SQLite does one thing after the other: there the note was written before this transaction began.
     if (this.passages.isPostgres) await this.#using?.noted(turn.sessionId)
     const standing = await this.standings.atEnd(trx, turn)
-    if (standing.wasShown) await noteUse(trx, turn)
+    if (standing.wasShown) await this.notes.used(trx, turn)
     return standing
   }
 

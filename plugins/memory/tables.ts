@@ -99,8 +99,8 @@ export interface ErasedTable {
   at: number
 }
 
-/** What a person said holds no more, as a keyed hash: a sentence from before, which is read later, has ended too. */
-export interface DeniedTable {
+/** When a person said that something holds no more, as a keyed hash: a sentence from before, which is read later, has ended too. */
+export interface DenialsTable {
   did: string
   hash: string
   at: number
@@ -133,7 +133,7 @@ export type MemoryTables = {
   memory_passages: PassagesTable
   memory_vectors: VectorsTable
   memory_erased: ErasedTable
-  memory_denied: DeniedTable
+  memory_denials: DenialsTable
   memory_used: UsedTable
   memory_counts: CountsTable
   memory_keys: { name: string; value: string }
@@ -180,6 +180,12 @@ const found = [
   `create table memory_vectors (memory_id text primary key, did text not null, model text not null, vector text not null)`,
   'create index memory_vectors_of on memory_vectors (did)',
 ]
+/** Each denial counts: something may be denied, said again, and denied again. */
+const everyDenial = [
+  `create table memory_denials (did text not null, hash text not null, at bigint not null, primary key (did, hash, at))`,
+  'insert into memory_denials (did, hash, at) select did, hash, at from memory_denied',
+  'drop table memory_denied',
+]
 const spokenOnPostgres = [
   'create table memory_spoken (run_id text primary key, terms tsvector not null)',
   'create index memory_spoken_by on memory_spoken using gin (terms)',
@@ -200,5 +206,8 @@ export const migrations = {
     const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
     const index = isPostgres ? spokenOnPostgres : spokenOnSqlite
     for (const statement of [...found, ...index]) await sql.raw(statement).execute(db)
+  },
+  '003-denials': async (db: Database) => {
+    for (const statement of everyDenial) await sql.raw(statement).execute(db)
   },
 }

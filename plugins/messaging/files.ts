@@ -1,4 +1,5 @@
 import { RuntimeError } from '#core'
+import { openFile } from './device/device.ts'
 import type { Messaging } from './messaging.ts'
 
 /** What is known of a file that a person sent. */
@@ -15,16 +16,16 @@ export async function fileOf(
   { did, attachment, signal }: Wanted,
 ): Promise<Uint8Array | undefined> {
   if (attachment.ticket !== messaging.seal.mac('file', `${did} ${uri}`)) return undefined
-  const { line } = messaging.demandDesk()
+  const api = await messaging.media()
   const most = messaging.env.MESSAGING_MAX_FILE_BYTES
-  const bytes = await line.api.download(uri, most, signal)
+  const bytes = await api.download(uri, most, signal)
   if (!bytes)
     throw new RuntimeError('PAYLOAD_TOO_LARGE', `A file has ${most} bytes at most.`, {
       hint: 'Send a smaller file.',
     })
   if (attachment.sealed === undefined) return bytes
   try {
-    return line.device.openFile(bytes, attachment.sealed)
+    return await openFile(bytes, attachment.sealed)
   } catch {
     // The reason would name parts of the key.
     throw new RuntimeError('INVALID_INPUT', 'The file was changed on its way.', {

@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import { definePlugin, RuntimeError } from '#core'
+import { builtView, definePlugin, RuntimeError } from '#core'
 import { roomTools } from './answering/sending-files.ts'
 import { earlierNames, environment } from './environment.ts'
 import { fileOf } from './files.ts'
 import { Messaging } from './messaging.ts'
 import { accountOfToken, openIdToken } from './people/openid.ts'
 import { keepNotice } from './rooms/notices.ts'
+import { RoomSessions } from './rooms/room-sessions.ts'
 import { pairRoomOf, spacesOf } from './rooms/spaces.ts'
 import { migrations, withMessagingTables } from './tables.ts'
-import { serveView } from './view-file.ts'
 import { eraseMessaging, exportMessaging } from './user-data.ts'
 
 const identity = z.object({ userId: z.string(), did: z.string() })
@@ -52,9 +52,10 @@ export default definePlugin({
   jobs: {
     sweep: {
       every: '6h',
-      async run(_, { db, now }) {
+      async run(_, { db, now, sessions }) {
         const tables = withMessagingTables(db)
         const at = now().getTime()
+        await new RoomSessions(tables).sweep(sessions, at)
         await tables
           .deleteFrom('messaging_events')
           .where('at', '<', at - rowLifeMs)
@@ -82,7 +83,13 @@ export default definePlugin({
     self.desk?.look()
   },
 
-  web: { '/messaging-page': serveView },
+  // `/messaging/…` are routes, so the view stands beside them.
+  web: {
+    '/messaging-page': builtView(
+      '/messaging-page/view.js',
+      new URL('./built/view.js', import.meta.url),
+    ),
+  },
   views: {
     messaging: {
       label: { en: 'Messenger', sw: 'Ujumbe', fr: 'Messagerie' },
@@ -94,6 +101,10 @@ export default definePlugin({
   attachments: {
     'mxc:': (uri, { self, user, attachment, signal }) =>
       fileOf(self, uri, { did: user.did, attachment, signal }),
+  },
+
+  async sessionDeleted({ sessionId }, { db }) {
+    await new RoomSessions(withMessagingTables(db)).forget(sessionId)
   },
 
   async roomIdOf({ did }, { self }) {

@@ -3,9 +3,10 @@ import { RuntimeError } from '#core'
 import { Recovery } from './device/recovery.ts'
 import { Seal } from './device/sealing.ts'
 import { type MessagingEnv, serverOf } from './environment.ts'
+import { ServerApi } from './server/api.ts'
 import { Line } from './server/line.ts'
 import { ServerFault } from './server/fault.ts'
-import { Hopeless } from './server/login.ts'
+import { Hopeless, tokenOf } from './server/login.ts'
 import { People } from './people/people.ts'
 import { Desk, type DeskOptions } from './rooms/desk.ts'
 import { type Held, type MessagingDatabase, withMessagingTables } from './tables.ts'
@@ -95,8 +96,19 @@ export class Messaging {
     )
   }
 
-  /** Throws when messaging is not well. */
-  async check(): Promise<void> {
+  /** Throws when messaging is not well; tells an operator who holds the account, and how many messages it could not read. */
+  async check(): Promise<string | undefined> {
+    await this.#demandWell()
+    if (this.#state === 'standing by') {
+      const holder = await this.#lease?.heldBy()
+      return holder === undefined ? undefined : `${holder} holds the account`
+    }
+    const unread = (await this.#desk?.unread()) ?? 0
+    if (unread === 0) return undefined
+    return `${unread} ${unread === 1 ? 'message' : 'messages'} could not be read: the keys are missing`
+  }
+
+  async #demandWell(): Promise<void> {
     if (this.#troubledAt !== undefined && Date.now() - this.#troubledAt > mostSilenceMs) {
       const holder = await this.#lease?.heldBy()
       if (holder === undefined || this.#lease?.isHeld()) throw new Error(trouble)
@@ -160,6 +172,15 @@ export class Messaging {
   /** The rooms and people of the account, in the process that answers in them. */
   get desk(): Desk | undefined {
     return this.#desk
+  }
+
+  /** The media of the server, also in a process that does not hold the account: reading them changes nothing there. */
+  async media(): Promise<ServerApi> {
+    if (this.#desk) return this.#desk.line.api
+    const api = new ServerApi(this.env.MATRIX_BASE_URL, this.fetch)
+    api.token = await tokenOf(this)
+    if (api.token === undefined) return this.demandDesk().line.api
+    return api
   }
 
   /** The same; throws where another process answers. */
@@ -273,9 +294,9 @@ export class Messaging {
   }
 
   #deskOptions(line: Line, lease: HeldLease, held: Held): DeskOptions {
-    const { log, turns, rooms, oracle } = this.#boot
+    const { log, turns, rooms, oracle, now } = this.#boot
     const { env, db, seal, people } = this
-    return { line, lease, held, env, db, seal, people, log, turns, rooms, oracle }
+    return { line, lease, held, env, db, seal, people, log, turns, rooms, oracle, now }
   }
 
   #fail(thrown: Error): void {

@@ -54,6 +54,15 @@ export interface RoomsTable {
   encrypted?: number | null
 }
 
+/** A session of a room. It ends when the room has been without its person for long. */
+export interface RoomSessionsTable {
+  session_id: string
+  room_id: string
+  did: string
+  /** Since when nobody of the room and the oracle meet there any more. */
+  alone_since: number | null
+}
+
 /** An account that a person has linked to a DID. */
 export interface LinksTable {
   account: string
@@ -118,6 +127,7 @@ export type MessagingTables = {
   messaging_asks: AsksTable
   messaging_notices: NoticesTable
   messaging_sent: SentTable
+  messaging_sessions: RoomSessionsTable
 }
 
 /** The database, with the tables of messaging. */
@@ -170,6 +180,17 @@ const sentStatements = [
     where answer_id is not null group by answer_id`,
 ]
 
+const sessionStatements = [
+  `create table messaging_sessions (session_id text primary key, room_id text not null, did text not null,
+    alone_since bigint)`,
+  'create index messaging_sessions_in on messaging_sessions (room_id)',
+  'create index messaging_sessions_of on messaging_sessions (did)',
+  'create index messaging_sessions_alone on messaging_sessions (alone_since)',
+  // Sessions of before, as far as their messages are still known.
+  `insert into messaging_sessions select session_id, min(room_id), min(did), null from messaging_events
+    where session_id is not null and did is not null group by session_id`,
+]
+
 /** The tables of messaging. A migration stays as it was first released: databases have run it. */
 export const migrations = {
   '001-messaging': async (db: Database) => {
@@ -184,5 +205,8 @@ export const migrations = {
   },
   '004-messaging-encrypted': async (db: Database) => {
     await sql.raw('alter table messaging_rooms add column encrypted integer').execute(db)
+  },
+  '005-messaging-sessions': async (db: Database) => {
+    for (const statement of sessionStatements) await sql.raw(statement).execute(db)
   },
 }

@@ -18,6 +18,20 @@ export async function* exportMessaging(
   for (const { room_id: roomId, joined_at: at } of rooms)
     yield { kind: 'room', roomId, joinedAt: time(at) }
   for (let last = ''; ;) {
+    const sessions = await db
+      .selectFrom('messaging_sessions')
+      .select(['session_id', 'room_id'])
+      .where('did', '=', did)
+      .where('session_id', '>', last)
+      .orderBy('session_id')
+      .limit(page)
+      .execute()
+    for (const { session_id: sessionId, room_id: roomId } of sessions)
+      yield { kind: 'session', sessionId, roomId }
+    if (sessions.length < page) break
+    last = sessions.at(-1)?.session_id ?? ''
+  }
+  for (let last = ''; ;) {
     const events = await db
       .selectFrom('messaging_events')
       .select(['event_id', 'room_id', 'state', 'at'])
@@ -44,7 +58,12 @@ export async function eraseMessaging(
   const accounts = await people.speaking(did)
   return db.transaction().execute(async (trx) => {
     const gone = async (
-      table: 'messaging_links' | 'messaging_codes' | 'messaging_asks' | 'messaging_notices',
+      table:
+        | 'messaging_links'
+        | 'messaging_codes'
+        | 'messaging_asks'
+        | 'messaging_notices'
+        | 'messaging_sessions',
     ) => (await trx.deleteFrom(table).where('did', '=', did).returning('did').execute()).length
     const rooms = (await ownRooms(trx, did, accounts)).map(({ room_id: id }) => id)
     if (rooms.length > 0)
@@ -67,6 +86,7 @@ export async function eraseMessaging(
         link: await gone('messaging_links'),
         code: await gone('messaging_codes'),
         question: await gone('messaging_asks'),
+        session: await gone('messaging_sessions'),
         room: rooms.length,
         notice: await gone('messaging_notices'),
         message: events.length,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { definePlugin, RuntimeError } from '#core'
+import { builtView, definePlugin, RuntimeError } from '#core'
 import { plainPrefix, readLegacyPrefix } from './http/prefixes.ts'
 
 const list = z
@@ -182,10 +182,18 @@ export default definePlugin({
   },
 
   web: ({ self }) => ({
+    '/ledger-page': builtView('/ledger-page/view.js', new URL('./built/view.js', import.meta.url)),
     '/': {
       handler: self.serve,
       // The gateway counts by itself, because the kernel's refusal has neither the form of its errors nor its CORS headers.
       limit: { max: Number.MAX_SAFE_INTEGER, perMs: 60_000 },
     },
   }),
+  views: {
+    ledger: {
+      label: { en: 'Ledger', sw: 'Leja', fr: 'Registre comptable' },
+      module: '/ledger-page/view.js',
+      order: 50,
+    },
+  },
 })

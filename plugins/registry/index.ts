@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { definePlugin, type Database, type Jobs, type Oracle } from '#core'
+import { builtView, definePlugin, type Database, type Jobs, type Oracle } from '#core'
 import type { Self } from './context.ts'
 import type { ImprecisionOf } from './evaluation/minting.ts'
 import { evaluationAttempts, verdictTools } from './evaluation/verdict.ts'
@@ -176,6 +176,20 @@ export default definePlugin({
     async erase(did, { db, turns, self: { oracleDid } }) {
       const { eraseRegistry } = await import('./rights/user-data.ts')
       return eraseRegistry(did, db, { turns, oracleDid })
+    },
+  },
+
+  web: {
+    '/registry-page': builtView(
+      '/registry-page/view.js',
+      new URL('./built/view.js', import.meta.url),
+    ),
+  },
+  views: {
+    registry: {
+      label: { en: 'Registry', sw: 'Rejista', fr: 'Registre' },
+      module: '/registry-page/view.js',
+      order: 40,
     },
   },
 

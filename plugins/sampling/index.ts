@@ -4,7 +4,7 @@ import { created, definePlugin, reply } from '#core'
 import { whoAsks, whoCalls } from './access.ts'
 import * as arithmetic from './arithmetic/arithmetic.ts'
 import { curves, curveSchema, curvesSchema } from './arithmetic/curve.ts'
-import { addressesSchema } from './beacons/addresses.ts'
+import { environment } from './environment.ts'
 import { LazyDesigns, LazySelections, recordsLater } from './lazy.ts'
 import { invalid } from './refusal.ts'
 import {
@@ -27,6 +27,7 @@ import {
 import { StoredFrames } from './selection/stored-frames.ts'
 import { migrations, withSamplingTables } from './tables.ts'
 import { explained, told, toldDraw } from './told.ts'
+import { views, web } from './page.ts'
 import registry from '../registry/index.ts'
 import { FrameQueries, frameOfQuery } from './twins/frame-query.ts'
 import { imprecisionOf } from './twins/imprecision.ts'
@@ -73,14 +74,7 @@ export default definePlugin({
   stability: 'beta',
   category: 'data',
 
-  env: {
-    DRAND_URL: addressesSchema.describe(
-      'Relays of drand that rounds are fetched from, with commas between; without one a round is pasted',
-    ),
-    LEDGER_URL: addressesSchema.describe(
-      'REST addresses of the ledger whose block hashes may seed draws, with commas between',
-    ),
-  },
+  env: environment,
 
   uses: [registry],
 
@@ -205,6 +199,9 @@ export default definePlugin({
     },
     erase: async (did, { db }) => (await import('./kept/user-data.ts')).eraseSamples(did, db),
   },
+
+  web,
+  views,
 
   routes: {
     'POST /v1/sampling': {

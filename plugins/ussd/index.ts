@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { definePlugin, RuntimeError, text } from '#core'
+import { builtView, definePlugin, RuntimeError, text } from '#core'
 import { callerLimits } from './caller-limits.ts'
 import { foreignEntries, isEmptyList } from './gateways.ts'
 import { Gateway } from './gateway.ts'
@@ -131,6 +131,17 @@ export default definePlugin({
           },
         )
       return next()
+    },
+  },
+
+  web: {
+    '/phone-page': builtView('/phone-page/view.js', new URL('./built/view.js', import.meta.url)),
+  },
+  views: {
+    phone: {
+      label: { en: 'Phone', sw: 'Simu ya USSD', fr: 'Téléphone' },
+      module: '/phone-page/view.js',
+      order: 20,
     },
   },
 

@@ -171,8 +171,8 @@ it('close callbacks run in reverse order, each once, and one that throws stops n
   expect(app.log.join('')).toContain('stuck drawer')
 })
 
-it('a health check that throws, or that hangs, degrades its plugin and says why', async () => {
-  let mood: () => void | Promise<void> = () => undefined
+it('a health check that throws, or that hangs, degrades its plugin and says why; what it says in good health is a note', async () => {
+  let mood: () => string | void | Promise<void> = () => undefined
   const moody = definePlugin({
     name: 'moody',
     summary: 'm',
@@ -196,8 +196,14 @@ it('a health check that throws, or that hangs, degrades its plugin and says why'
     status: 'degraded',
     notes: [{ check: 'no answer within 1000 ms' }],
   })
+  mood = () => `the other process works ${'x'.repeat(400)}`
+  const { body } = await app.get('/health')
+  expect(body).toMatchObject({ status: 'ok', plugins: { moody: 'available' } })
+  expect(body.notes).toMatchObject([{ plugin: 'moody', state: 'available' }])
+  expect(body.notes[0].check).toMatch(/^the other process works x+$/)
+  expect(body.notes[0].check).toHaveLength(300)
   mood = () => undefined
-  expect((await app.get('/health')).body).toMatchObject({ status: 'ok' })
+  expect((await app.get('/health')).body.notes).toBeUndefined()
 })
 
 it('visibility decides the state line', async () => {

@@ -28,6 +28,12 @@ const camera = definePlugin({
           { ...picture, data: png() },
         ]),
     },
+    glance: {
+      description: 'Looks, and keeps nothing.',
+      effect: 'read',
+      input,
+      run: () => parts([{ ...picture, data: png(9), keep: false }]),
+    },
     shoot: {
       description: 'Takes a picture.',
       input,
@@ -63,6 +69,22 @@ await onEachDatabase('a tool that returns parts', ({ databaseUrl }) => {
       ...(databaseUrl && { database: 'postgres' as const }),
       ...more,
     })
+
+  it('stores nothing of a file that is not to be kept: the model reads it in this turn alone', async () => {
+    const model = scriptedModel([call('glance'), call('look'), 'A map.', 'Gone.'], { reads })
+    await using server = await app(model)
+    const user = await server.user()
+    const { sessionId } = await user.say('Look')
+    const [glanced, looked] = toolsIn(model.requests[2]!).map((message) => message.parts?.[0])
+    expect(glanced).toMatchObject({ ...picture, bytes: png(9).length })
+    expect(Buffer.from(await model.requests[2]!.file!(glanced!.file))).toEqual(png(9))
+    expect((await user.get(`/files/${glanced!.file}`)).status).toBe(404)
+    expect((await user.get(`/files/${looked!.file}`)).status).toBe(200)
+    await user.say('Look again', { sessionId })
+    const [later] = toolsIn(model.requests[3]!)
+    expect(later!.parts).toBeUndefined()
+    expect(later!.content).toContain('it is not kept any more')
+  })
 
   it('gives the model words and files, in this turn and in later ones', async () => {
     const model = scriptedModel([[call('look'), call('shoot')], 'Two.', 'Still two.'], { reads })

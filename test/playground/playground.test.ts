@@ -490,7 +490,10 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
         })
         expect([view, ...found]).toEqual([view])
         const overflow = await page.evaluate(() =>
-          [document.documentElement, ...document.querySelectorAll('main, .card, .message, .side')]
+          [
+            document.documentElement,
+            ...document.querySelectorAll('main, .pane, .card, .message, .side'),
+          ]
             .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 1)
             .map(({ className, textContent }) => `${className}: ${textContent?.slice(0, 40)}`),
         )

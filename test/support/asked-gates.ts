@@ -50,7 +50,14 @@ export function askedGates(plugins: readonly AnyPlugin[], admitMs: number): RunG
         follow: none,
         cut: none,
       },
-      sessions: { say: none, ensure: none, message: none, messages: none, shared: none },
+      sessions: {
+        say: none,
+        ensure: none,
+        message: none,
+        messages: none,
+        shared: none,
+        delete: none,
+      },
       rooms: { read: none, update: none, changed: none },
       ...noModels,
     }

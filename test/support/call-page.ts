@@ -119,6 +119,17 @@ export class Page {
       .join('')
   }
 
+  /** How many words of a beeping voice were heard so far. */
+  get beeps(): number {
+    let silentFrames = 2
+    let words = 0
+    for (const { peak } of this.levels) {
+      if (peak > 1_500 && silentFrames >= 2) words++
+      silentFrames = peak > 1_500 ? 0 : silentFrames + 1
+    }
+    return words
+  }
+
   /** Whether the agent was heard in the last so many milliseconds. */
   isHeard(lastMs = 200): boolean {
     const since = performance.now() - lastMs

@@ -130,6 +130,7 @@ const noSessions = {
   message: () => Promise.reject(new Error('A test of jobs has no sessions.')),
   messages: () => Promise.reject(new Error('A test of jobs has no sessions.')),
   shared: () => Promise.reject(new Error('A test of jobs has no sessions.')),
+  delete: () => Promise.reject(new Error('A test of jobs has no sessions.')),
 }
 
 /** A clock of the database that stands where a test puts it. */

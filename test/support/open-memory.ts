@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect } from 'vitest'
-import { type AnyPlugin, definePlugin } from '#core'
+import { type AnyPlugin, definePlugin, type ModelRequest } from '#core'
 import {
   scriptedModel,
   testApp,
@@ -21,6 +21,8 @@ export class OpenMemory {
   /** What the model that notices proposes, by words of what it is asked. */
   readonly #readings = new Map<string, ScriptedStep>()
   readonly model: ScriptedModel
+  /** What the model says in every turn; where it is not set, it says what stands in `replies`. */
+  always: ((request: ModelRequest) => ScriptedStep) | undefined
   /** Called when the model that notices is asked. */
   onReading: (() => void) | undefined
   #app: TestApp | undefined
@@ -33,7 +35,8 @@ export class OpenMemory {
   ) {
     const answer: ScriptedStep = (request) => {
       const asked = JSON.stringify(request.messages)
-      if (!asked.includes('You read what a person said')) return this.replies.shift() ?? 'Hello.'
+      if (!asked.includes('You read what a person said'))
+        return this.always?.(request) ?? this.replies.shift() ?? 'Hello.'
       this.onReading?.()
       const found = [...this.#readings].find(([words]) => asked.includes(words))
       return found?.[1] ?? '{"memories":[]}'

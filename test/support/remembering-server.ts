@@ -1,9 +1,8 @@
-import { DatabaseSync, StatementSync } from 'node:sqlite'
 import { createInterface } from 'node:readline'
-import pg from 'pg'
 import { createApp } from '../../core/index.ts'
 import { call, scriptedModel } from '../../core/testing/index.ts'
 import memory from '../../plugins/memory/index.ts'
+import { watchStatements } from './statements.ts'
 
 /** What an app with memory is told on its command line. */
 export interface RememberingServerSettings {
@@ -53,44 +52,12 @@ class Steps {
 }
 
 /** A step has been taken once the database has answered: whoever is dead after it is dead before the next, too. */
-function watchSqlite(): void {
-  const steps = new Steps()
-  for (const name of ['all', 'run'] as const) {
-    const original = StatementSync.prototype[name]
-    Object.defineProperty(StatementSync.prototype, name, {
-      value(this: StatementSync, ...values: unknown[]) {
-        const answer: unknown = Reflect.apply(original, this, values)
-        step(steps.nameOf(this.sourceSQL))
-        return answer
-      },
-    })
-  }
-  const original = DatabaseSync.prototype.exec
-  Object.defineProperty(DatabaseSync.prototype, 'exec', {
-    value(this: DatabaseSync, text: string) {
-      original.call(this, text)
-      step(steps.nameOf(text))
-    },
-  })
-}
-
-function watchPostgres(): void {
+function watch(): void {
   const all = new WeakMap<object, Steps>()
-  const original = pg.Client.prototype.query
-  Object.defineProperty(pg.Client.prototype, 'query', {
-    value(this: pg.Client, ...args: unknown[]) {
-      const [first] = args
-      const text = typeof first === 'string' ? first : String(Object(first).text)
-      const steps = all.get(this) ?? new Steps()
-      all.set(this, steps)
-      const name = steps.nameOf(text)
-      const answer: unknown = Reflect.apply(original, this, args)
-      if (name === undefined || !(answer instanceof Promise)) return answer
-      return answer.then((rows: unknown) => {
-        step(name)
-        return rows
-      })
-    },
+  watchStatements((text, connection) => {
+    const steps = all.get(connection) ?? new Steps()
+    all.set(connection, steps)
+    step(steps.nameOf(text))
   })
 }
 
@@ -128,8 +95,7 @@ const obedient = scriptedModel(
 
 if (process.argv[1] === import.meta.filename) {
   const { databaseUrl, dataDir } = JSON.parse(process.argv[2] ?? '{}') as RememberingServerSettings
-  if (databaseUrl === undefined) watchSqlite()
-  else watchPostgres()
+  watch()
   const app = createApp({
     plugins: [memory],
     model: obedient,

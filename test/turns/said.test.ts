@@ -138,6 +138,20 @@ await onEachDatabase('words that a plugin says', ({ databaseUrl }) => {
     )
   })
 
+  it('go with a session that a plugin deletes, which nobody else can', async () => {
+    const opened = await open()
+    const [user, other] = [await opened.app.user(), await opened.app.user()]
+    const { sessionId } = (await user.post('/sessions')).body
+    await opened.sessions.say({ user, session: sessionId, text: 'For a while.' })
+    const gone = (whose: TestUser, session: string) =>
+      codeOf(opened.sessions.delete({ user: whose, session }))
+    expect(await gone(other, sessionId)).toBe('NOT_FOUND')
+    expect(await wordsOf(user, sessionId)).toEqual(['For a while.'])
+    await opened.sessions.delete({ user, session: sessionId })
+    expect((await user.get(`/messages/${sessionId}`)).status).toBe(404)
+    expect(await gone(user, sessionId)).toBe('NOT_FOUND')
+  })
+
   it('do not touch an answer of 400 words that is under way, and stand behind it', async () => {
     const half = Array.from({ length: 200 }, (_, i) => `w${i} `)
     const model = heldModel(half, half)

@@ -8,6 +8,8 @@ export type GivenPart =
       readonly name?: string
       /** The bytes, or their base64. */
       readonly data: Uint8Array | string
+      /** False: the model reads it in this turn, from memory, and nothing keeps it. Later turns read that it was there. */
+      readonly keep?: boolean
     }
 
 /** What `parts` makes of pieces: a tool returns it as it is. */

@@ -49,6 +49,8 @@ export interface PluginRecord {
   missing: readonly string[]
   /** What the plugin's health check says, as long as the check fails. */
   complaint?: string
+  /** What the plugin's health check says beside, while the plugin is well. */
+  remark?: string
   /** How a function that the plugin gave to `onReady` failed. */
   readyFault?: string
   /** Why the plugin serves nothing although its setup has finished; see `gateOf`. */

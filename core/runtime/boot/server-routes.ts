@@ -93,7 +93,9 @@ export function serverRoutes(
           !facts.signingKeyLoaded ||
           (jobs !== undefined && jobs.lateMs > lateMs) ||
           records.some((record) => complaintOf(record) || record.state === 'failed')
-        const notes = records.filter((record) => complaintOf(record) || isOut(record))
+        const notes = records.filter(
+          (record) => complaintOf(record) || isOut(record) || record.remark,
+        )
         if (!connected) koa.status = 503
         koa.set('Cache-Control', 'no-store')
         return {
@@ -157,7 +159,9 @@ const healthSchema = z.object({
       z.object({ plugin: z.string(), state: z.string(), since: z.string(), check: z.string() }),
     )
     .optional()
-    .describe('What is pending, failed, excluded or complaining, since when, and what to check'),
+    .describe(
+      'What is pending, failed, excluded or complaining, since when, and what to check; and what plugins that are well say beside',
+    ),
   runtime: z.string(),
 })
 
@@ -172,6 +176,6 @@ function note(record: PluginRecord) {
     plugin: name,
     state: complaint ? 'degraded' : state,
     since: since.toISOString(),
-    check: complaint ?? reason ?? '',
+    check: complaint ?? reason ?? record.remark ?? '',
   }
 }

@@ -249,6 +249,7 @@ export class Setups {
       message: async (wanted) => sessions().message(wanted),
       messages: async (read) => sessions().messages(read),
       shared: async (session) => sessions().shared(session),
+      delete: async (session) => sessions().delete(session),
     }
   }
 
@@ -310,15 +311,17 @@ export class Setups {
     this.#ready.tryNow(record)
   }
 
-  /** Asks every health check, within a second. The plugin's record keeps a complaint. */
+  /** Asks every health check, within a second. The plugin's record keeps what the check says. */
   async checkHealth(): Promise<void> {
     await Promise.all(
       this.#checks.map(async ({ record, check }) => {
         try {
-          await within(1000, check)
+          const remark = await within(1000, check)
+          record.remark = typeof remark === 'string' ? remark.slice(0, longestRemark) : undefined
           record.complaint = undefined
         } catch (thrown) {
           record.complaint = thrown instanceof Error ? thrown.message : String(thrown)
+          record.remark = undefined
         }
       }),
     )
@@ -358,13 +361,16 @@ async function withinGrace(
   return outcome
 }
 
-async function within(ms: number, check: () => unknown): Promise<void> {
+/** How much of what a health check says stands in `/health`. */
+const longestRemark = 300
+
+async function within(ms: number, check: () => unknown): Promise<unknown> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
   })
   try {
-    await Promise.race([check(), late])
+    return await Promise.race([check(), late])
   } finally {
     clearTimeout(timer)
   }

@@ -256,7 +256,7 @@ export async function forgetFilesOf(
 
 /** A file as it stands in a message, which may call it by another name. */
 export const asPart = (
-  { fileId, mediaType, bytes, name }: KeptFile,
+  { fileId, mediaType, bytes, name }: Omit<KeptFile, 'sha256'>,
   ownName = name,
 ): MessagePart => ({
   type: partTypeOf(mediaType),

@@ -9,7 +9,7 @@ const mark = Symbol.for('oracle-runtime.parts')
 export function parts(pieces: readonly GivenPart[]): GivenParts {
   if (!Array.isArray(pieces) || pieces.length === 0 || !pieces.every(isPiece))
     throw new RuntimeError('INPUT_INVALID', 'parts() takes a list of pieces.', {
-      hint: "A piece is { type: 'text', text } or { type: 'image' | 'audio' | 'file', mediaType, name?, data }.",
+      hint: "A piece is { type: 'text', text } or { type: 'image' | 'audio' | 'file', mediaType, name?, data, keep? }.",
     })
   return Object.assign({ pieces: [...pieces] }, { [mark]: true })
 }
@@ -22,10 +22,12 @@ export function piecesOf(value: unknown): readonly GivenPart[] | undefined {
 }
 
 function isPiece(piece: unknown): piece is GivenPart {
-  const { type, text, mediaType, name, data }: Readonly<Record<string, unknown>> = Object(piece)
+  const { type, text, mediaType, name, data, keep }: Readonly<Record<string, unknown>> =
+    Object(piece)
   if (type === 'text') return typeof text === 'string'
   if (type !== 'image' && type !== 'audio' && type !== 'file') return false
   if (typeof mediaType !== 'string' || (name !== undefined && typeof name !== 'string'))
     return false
+  if (keep !== undefined && typeof keep !== 'boolean') return false
   return typeof data === 'string' || data instanceof Uint8Array
 }

@@ -3,6 +3,8 @@ import type { FromMedia, Place, ToMedia } from './messages.ts'
 
 /** How long an answer to an offer may take. The first one waits for the packages. */
 const answerMs = 20_000
+/** How long a picture of the camera is waited for; the thread itself gives up earlier. */
+const lookMs = 4_000
 /** So many deaths of the thread in a minute, and it is not started again. */
 const mostDeaths = { count: 3, ms: 60_000 }
 
@@ -13,6 +15,8 @@ export type MediaListener = (message: FromMedia) => void
 export class Media {
   #worker: Worker | undefined
   readonly #listeners = new Map<string, MediaListener>()
+  readonly #looks = new Map<number, (webp: Uint8Array | undefined) => void>()
+  #looked = 0
   #deaths: number[] = []
   /** Why no call can be made any more. */
   fault: string | undefined
@@ -48,6 +52,21 @@ export class Media {
     else this.#started().postMessage(message)
   }
 
+  /** Asks for one picture of the camera. Undefined where none comes in time. */
+  async look(call: string): Promise<Uint8Array | undefined> {
+    const number = ++this.#looked
+    const { promise, resolve } = Promise.withResolvers<Uint8Array | undefined>()
+    const late = setTimeout(resolve, lookMs, undefined)
+    this.#looks.set(number, resolve)
+    try {
+      this.tell({ type: 'look', call, number })
+      return await promise
+    } finally {
+      clearTimeout(late)
+      this.#looks.delete(number)
+    }
+  }
+
   close(call: string): void {
     if (this.#listeners.delete(call))
       this.#worker?.postMessage({ type: 'close', call } satisfies ToMedia)
@@ -61,9 +80,12 @@ export class Media {
   #started(): Worker {
     if (this.fault !== undefined) throw new Error(this.fault)
     if (this.#worker) return this.#worker
-    const worker = new Worker(workerPlace, { name: 'calls', execArgv: process.execArgv })
+    const worker = new Worker(workerPlace, { name: 'calls' })
     worker.unref()
-    worker.on('message', (message: FromMedia) => this.#listeners.get(message.call)?.(message))
+    worker.on('message', (message: FromMedia) => {
+      if (message.type === 'looked') this.#looks.get(message.number)?.(message.webp)
+      else this.#listeners.get(message.call)?.(message)
+    })
     worker.on('error', () => undefined) // its end follows
     worker.once('exit', () => this.#died())
     return (this.#worker = worker)

@@ -29,6 +29,7 @@ export type ToMedia =
     }
   | { readonly type: 'hold' | 'go' | 'drop' | 'close'; readonly call: string }
   | { readonly type: 'silence'; readonly call: string; readonly ms: number }
+  | { readonly type: 'look'; readonly call: string; readonly number: number }
 
 /** What the thread of sound tells. */
 export type FromMedia = { readonly call: string } & (
@@ -39,12 +40,15 @@ export type FromMedia = { readonly call: string } & (
   | { readonly type: 'frame'; readonly text: string }
   | { readonly type: 'begun' }
   | { readonly type: 'sound'; readonly pcm: Int16Array }
+  | { readonly type: 'paused' | 'resumed' }
   | { readonly type: 'ended'; readonly voicedMs: number }
   | ({ readonly type: 'over' } & Partial<Played>)
   | { readonly type: 'sure' }
   | ({ readonly type: 'played' } & Played)
   /** Where the agent stood when what it said was dropped. */
   | ({ readonly type: 'dropped' } & Partial<Played>)
+  /** A picture of the camera as a WebP file; without one, none came in time. */
+  | { readonly type: 'looked'; readonly number: number; readonly webp?: Uint8Array }
   /** Nothing has come for so long that the other end is gone. */
   | { readonly type: 'lost' }
   /** The other end does what no page does. */

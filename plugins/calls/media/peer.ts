@@ -12,6 +12,8 @@ import {
   RtpHeader,
   RtpPacket,
 } from 'werift'
+import { Camera } from './camera.ts'
+import { Echo } from './echo.ts'
 import type { FromMedia, Place, ToMedia } from './messages.ts'
 import { Ordering } from './ordering.ts'
 import { Playing, sentSamples } from './playing.ts'
@@ -22,6 +24,8 @@ const payloadType = 111
 const frameMs = 20
 /** Nothing for so long: the other end is gone. */
 const lostMs = 5_000
+/** Nothing for so long: what is said now would not be heard, so it waits. A page beats every second. */
+const awayMs = 2_000
 /** What a page sends at most: frames of the data channel in ten seconds and bytes in each; packets and bytes of media a second. */
 const most = { frames: 200, frameBytes: 16_384, packets: 400, bytes: 187_500, brokenMs: 2_000 }
 /** How long the answer waits for its own candidates. */
@@ -53,6 +57,8 @@ export class Peer {
   readonly #utterances: Utterances
   readonly #ordering = new Ordering()
   readonly #playing = new Playing()
+  readonly #camera: Camera
+  readonly #echo = new Echo()
   readonly #free: () => void
   #channel: RTCDataChannel | undefined
   #ticking: NodeJS.Timeout | undefined
@@ -101,12 +107,25 @@ export class Peer {
       decoder.free()
       detector.free()
     }
-    this.#utterances = new Utterances(detector, silenceMs, {
+    const echo = this.#echo
+    const withoutEcho = {
+      isVoice(frame: Int16Array) {
+        echo.heard(frame)
+        return detector.isVoice(frame) && !echo.isOwn()
+      },
+    }
+    this.#utterances = new Utterances(withoutEcho, silenceMs, {
       begun: () => tell({ type: 'begun' }),
       sound: (pcm) => tell({ type: 'sound', pcm }),
+      paused: () => tell({ type: 'paused' }),
+      resumed: () => tell({ type: 'resumed' }),
       ended: (voicedMs) => tell({ type: 'ended', voicedMs }),
       over: () => tell({ type: 'over', ...this.#playing.place }),
       sure: () => tell({ type: 'sure' }),
+    })
+    this.#camera = new Camera({
+      askFor: (source) => void this.#video?.receiver.sendRtcpPLI(source).catch(() => undefined),
+      looked: (number, webp) => tell({ type: 'looked', number, ...(webp && { webp }) }),
     })
     this.#connection = new RTCPeerConnection({
       codecs: { audio: [opus], video: [vp8] },
@@ -133,6 +152,7 @@ export class Peer {
     if (!audio) throw new Error('The offer has no audio.')
     audio.sender.replaceTrack(this.#track)
     audio.setDirection('sendrecv')
+    this.#video?.setDirection('recvonly')
     await connection.setLocalDescription(await connection.createAnswer())
     const until = performance.now() + gatherMs
     while (connection.iceGatheringState !== 'complete' && performance.now() < until)
@@ -142,6 +162,10 @@ export class Peer {
     return place.address === undefined ? answer : onlyAt(answer, place.address)
   }
 
+  get #video() {
+    return this.#connection.getTransceivers().find(({ kind }) => kind === 'video')
+  }
+
   do(message: Exclude<ToMedia, { type: 'open' }>): void {
     const playing = this.#playing
     if (message.type === 'send') this.#send(message.text)
@@ -149,6 +173,7 @@ export class Peer {
     else if (message.type === 'hold') playing.isHeld = true
     else if (message.type === 'go') playing.goOn()
     else if (message.type === 'silence') this.#utterances.silenceMs = message.ms
+    else if (message.type === 'look') this.#camera.look(message.number)
     else if (message.type === 'drop') {
       this.#tell({ type: 'dropped', ...playing.place })
       playing.drop()
@@ -159,6 +184,7 @@ export class Peer {
     if (this.#isClosed) return
     this.#isClosed = true
     clearInterval(this.#ticking)
+    this.#camera.close()
     await this.#connection.close().catch(() => undefined)
     this.#free()
   }
@@ -192,8 +218,11 @@ export class Peer {
     this.#window.bytes += packet.payload.length
     if (this.#window.packets > most.packets || this.#window.bytes > most.bytes)
       return this.#fail('too much at once')
-    if (kind !== 'audio') return
-    const { ssrc, sequenceNumber } = packet.header
+    const { ssrc, sequenceNumber, timestamp, marker: isLast } = packet.header
+    if (kind !== 'audio') {
+      const { payload } = packet
+      return this.#camera.push(ssrc, { number: sequenceNumber, timestamp, isLast, payload })
+    }
     this.#source ??= ssrc
     if (this.#source !== ssrc) return this.#fail('another source of sound')
     for (const bytes of this.#ordering.push({ number: sequenceNumber, bytes: packet.payload }))
@@ -232,7 +261,9 @@ export class Peer {
   }
 
   #sendFrame(): void {
-    const { pcm, ended } = this.#playing.next()
+    const isAway = performance.now() - this.#seenAt > awayMs
+    const { pcm, ended } = isAway ? {} : this.#playing.next()
+    this.#echo.sent(pcm)
     const payload = this.#encoder.encode(pcm ?? silence)
     const header = new RtpHeader({
       payloadType,

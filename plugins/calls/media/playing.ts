@@ -16,6 +16,8 @@ export interface Played {
   /** The samples that were sent. */
   readonly sent: number
   readonly samples: number
+  /** Whether `samples` is all of it: no more sound of the part will come. */
+  readonly isWhole: boolean
   readonly isEnd: boolean
 }
 
@@ -96,9 +98,7 @@ export class Playing {
   }
 }
 
-const played = ({ id, sent, samples }: Part, isEnd: boolean): Played => ({
+const played = ({ id, sent, samples, isWhole }: Part, isEnd: boolean): Played => ({
   part: id,
-  sent,
-  samples,
-  isEnd,
+  ...{ sent, samples, isWhole, isEnd },
 })

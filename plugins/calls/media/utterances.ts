@@ -6,6 +6,9 @@ export interface UtteranceEvents {
   begun(): void
   /** More of what is said, 16 kHz. */
   sound(pcm: Int16Array): void
+  /** A pause after which it may be over, and that the person goes on after it. */
+  paused(): void
+  resumed(): void
   /** The utterance is over. `voicedMs`: how much of it was voice. */
   ended(voicedMs: number): void
   /** While the agent speaks: somebody speaks over it. */
@@ -15,14 +18,14 @@ export interface UtteranceEvents {
 }
 
 const frameMs = 20
-/** Frames in a row that begin an utterance; what is kept from before; how long one lasts; from when one counts. */
-const bounds = { beginsAfter: 3, keptBefore: 10, mostMs: 60_000, leastMs: 200 }
+/** Frames in a row that begin an utterance; what is kept from before; how long one lasts; from when one counts; what is a pause. */
+const bounds = { beginsAfter: 3, keptBefore: 10, mostMs: 60_000, leastMs: 200, pauseMs: 300 }
 /** Speaking over the agent: so many voiced frames of so many, and voice of so long for certain. */
 const over = { voiced: 4, of: 6, sureMs: 600 }
 
 /** Finds utterances in sound. */
 export class Utterances {
-  readonly #detector: VoiceDetector
+  readonly #detector: Pick<VoiceDetector, 'isVoice'>
   readonly #events: UtteranceEvents
   #silenceMs: number
   /** What is left of a frame. */
@@ -36,7 +39,11 @@ export class Utterances {
   /** Whether the agent is heard just now. */
   isSpoken = false
 
-  constructor(detector: VoiceDetector, silenceMs: number, events: UtteranceEvents) {
+  constructor(
+    detector: Pick<VoiceDetector, 'isVoice'>,
+    silenceMs: number,
+    events: UtteranceEvents,
+  ) {
     this.#detector = detector
     this.#silenceMs = silenceMs
     this.#events = events
@@ -64,8 +71,10 @@ export class Utterances {
     const open = this.#open
     open.lengthMs += frameMs
     if (isVoice) open.voicedMs += frameMs
+    if (isVoice && open.silentMs >= bounds.pauseMs) this.#events.resumed()
     open.silentMs = isVoice ? 0 : open.silentMs + frameMs
     this.#events.sound(frame)
+    if (open.silentMs === bounds.pauseMs && open.voicedMs >= bounds.leastMs) this.#events.paused()
     if (open.silentMs >= this.#silenceMs || open.lengthMs >= bounds.mostMs)
       this.#close(open.voicedMs)
   }

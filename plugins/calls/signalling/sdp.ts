@@ -84,7 +84,8 @@ function fingerprintOf(session: Section | undefined, media: readonly Section[]):
   return fingerprint
 }
 
-const invalid = (what: string) =>
+/** The refusal of an offer, with what is wrong with it. */
+export const invalid = (what: string): RuntimeError =>
   new RuntimeError('SDP_INVALID', `The offer cannot be used: ${what}.`, {
     status: 400,
     hint: 'Send the whole offer of an RTCPeerConnection with one audio track and a data channel made before it.',

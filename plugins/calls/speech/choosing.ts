@@ -1,68 +1,129 @@
 import { access, constants } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
+import { publicSpeech } from '../environment.ts'
 import { espeakVoice, hearingByCommand, voiceByCommand, type Command } from './command.ts'
+import { hearingByService } from './openai-hearing.ts'
+import { voiceByService } from './openai-voice.ts'
 import type { Hearing, Voice } from './port.ts'
+import type { Fetch, SpeechService } from './service.ts'
 
 /** Where sound goes: the device of the person, this server, or somebody else. */
 export type Where = 'device' | 'server' | 'service'
 
+/** Who hears, or who speaks; without a port it is the page, or nobody. */
+export interface SpeechEnd<Port> {
+  readonly by: string
+  readonly where: Where
+  readonly name: string
+  readonly port?: Port
+}
+
 /** What hears and what speaks in calls, as `GET /calls` tells it. */
 export interface Speech {
-  readonly hearing: {
-    readonly by: string
-    readonly where: Where
-    readonly name: string
-    readonly port?: Hearing
-  }
-  readonly voice: {
-    readonly by: string
-    readonly where: Where
-    readonly name: string
-    readonly port?: Voice
-  }
+  readonly hearing: SpeechEnd<Hearing>
+  readonly voice: SpeechEnd<Voice>
 }
 
-interface Wanted {
-  readonly CALLS_HEARING: 'browser' | 'command' | 'typed'
-  readonly CALLS_VOICE: 'auto' | 'espeak' | 'browser' | 'command' | 'none'
+/** The variables of speech. */
+export interface SpeechEnv {
+  readonly CALLS_HEARING: string
+  readonly CALLS_VOICE: string
   readonly CALLS_HEARING_COMMAND?: Command | undefined
   readonly CALLS_VOICE_COMMAND?: Command | undefined
+  readonly CALLS_SPEECH_URL: string
+  readonly CALLS_SPEECH_KEY?: string | undefined
+  readonly CALLS_HEARING_MODEL: string
+  readonly CALLS_VOICE_MODEL: string
+  readonly CALLS_VOICE_NAME: string
 }
+
+/** What other plugins bring, by the names that the variables may choose. */
+export interface Brought {
+  readonly hearing: ReadonlyMap<string, Hearing>
+  readonly voice: ReadonlyMap<string, Voice>
+}
+
+interface Choice {
+  readonly env: SpeechEnv
+  readonly fetch: Fetch
+  readonly brought: Brought
+  readonly path?: string
+}
+
+const own = {
+  hearing: ['browser', 'typed', 'command', 'openai'],
+  voice: ['auto', 'espeak', 'browser', 'command', 'openai', 'none'],
+} as const
+
+/** Whether both variables name what this plugin has of its own. */
+export const isOwn = ({ CALLS_HEARING, CALLS_VOICE }: SpeechEnv): boolean =>
+  own.hearing.some((by) => by === CALLS_HEARING) && own.voice.some((by) => by === CALLS_VOICE)
 
 /** Finds what the variables name. Throws a sentence that names the variable that is missing. */
-export async function speechOf(env: Wanted, path = process.env.PATH ?? ''): Promise<Speech> {
-  return { hearing: hearingOf(env), voice: await voiceOf(env, path) }
+export async function speechOf(choice: Choice): Promise<Speech> {
+  return { hearing: hearingOf(choice), voice: await voiceOf(choice) }
 }
 
-function hearingOf({
-  CALLS_HEARING: by,
-  CALLS_HEARING_COMMAND: command,
-}: Wanted): Speech['hearing'] {
-  if (by !== 'command') return { by, where: 'device', name: by }
-  if (!command) throw new Error('CALLS_HEARING=command needs CALLS_HEARING_COMMAND, a JSON array.')
-  const port = hearingByCommand(command[0], command)
-  return { by, where: 'server', name: port.name, port }
+function hearingOf({ env, fetch, brought }: Choice): Speech['hearing'] {
+  const { CALLS_HEARING: by, CALLS_HEARING_COMMAND: command } = env
+  if (by === 'browser' || by === 'typed') return { by, where: 'device', name: by }
+  if (by === 'openai') {
+    const service = serviceOf('CALLS_HEARING', env, fetch)
+    return ended(by, hearingByService(service, env.CALLS_HEARING_MODEL))
+  }
+  if (by === 'command') {
+    if (!command)
+      throw new Error('CALLS_HEARING=command needs CALLS_HEARING_COMMAND, a JSON array.')
+    return ended(by, hearingByCommand(command[0], command))
+  }
+  const port = brought.hearing.get(by)
+  if (!port) throw unknown('CALLS_HEARING', by, [...own.hearing, ...brought.hearing.keys()])
+  return ended(by, port)
 }
 
-async function voiceOf(env: Wanted, path: string): Promise<Speech['voice']> {
+async function voiceOf(choice: Choice): Promise<Speech['voice']> {
+  const { env, fetch, brought, path = process.env.PATH ?? '' } = choice
   const { CALLS_VOICE: by, CALLS_VOICE_COMMAND: command } = env
   if (by === 'none' || by === 'browser') return { by, where: 'device', name: by }
+  if (by === 'openai') {
+    const service = serviceOf('CALLS_VOICE', env, fetch)
+    const { CALLS_VOICE_MODEL: model, CALLS_VOICE_NAME: name } = env
+    return ended(by, voiceByService(service, { model, name }))
+  }
   if (by === 'command') {
     if (!command) throw new Error('CALLS_VOICE=command needs CALLS_VOICE_COMMAND, a JSON array.')
-    const port = voiceByCommand(command[0], command)
-    return { by, where: 'server', name: port.name, port }
+    return ended(by, voiceByCommand(command[0], command))
+  }
+  if (by !== 'auto' && by !== 'espeak') {
+    const port = brought.voice.get(by)
+    if (!port) throw unknown('CALLS_VOICE', by, [...own.voice, ...brought.voice.keys()])
+    return ended(by, port)
   }
   const program = await programOf('espeak-ng', path)
-  if (program) {
-    const port = espeakVoice(program)
-    return { by: 'espeak', where: 'server', name: port.name, port }
-  }
+  if (program) return ended('espeak', espeakVoice(program))
   if (by === 'espeak')
     throw new Error(
       'CALLS_VOICE=espeak, but espeak-ng is not on the PATH. Install it, or set CALLS_VOICE=browser.',
     )
   return { by: 'browser', where: 'device', name: 'browser' }
 }
+
+const ended = <Port extends Hearing | Voice>(by: string, port: Port): SpeechEnd<Port> => ({
+  ...{ by, port },
+  ...{ where: port.where, name: port.name },
+})
+
+function serviceOf(variable: string, env: SpeechEnv, fetch: Fetch): SpeechService {
+  const { CALLS_SPEECH_URL: url, CALLS_SPEECH_KEY: key } = env
+  if (url === publicSpeech && key === undefined)
+    throw new Error(
+      `${variable}=openai needs CALLS_SPEECH_KEY. The key of a model is not used for speech: set it to what may hear.`,
+    )
+  return { url, key, fetch }
+}
+
+const unknown = (variable: string, by: string, names: readonly string[]) =>
+  new Error(`${variable} is "${by}", which nothing brings; there are ${names.join(', ')}.`)
 
 /** Where a program lies on the PATH. */
 async function programOf(name: string, path: string): Promise<string | undefined> {

@@ -8,8 +8,13 @@ export interface Understood {
 export interface OpenUtterance {
   /** More of what is said: 16 kHz, one channel. */
   push(pcm: Int16Array): void
+  /** The person has paused, so that it may be over; `goOn` follows where it is not. */
+  pause?(): void
+  goOn?(): void
   /** Nothing more comes. */
   end(): Promise<Understood>
+  /** It was no utterance: nobody asks for its end. */
+  drop?(): void
 }
 
 /** Turns speech into text. */

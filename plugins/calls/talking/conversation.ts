@@ -1,7 +1,8 @@
 import { type FollowedEvent, RuntimeError } from '#core'
 import type { FromMedia } from '../media/messages.ts'
-import type { OpenUtterance } from '../speech/port.ts'
 import type { EndedBy } from '../tables.ts'
+import { Ears } from './ears.ts'
+import { beginTurn } from './begin-turn.ts'
 import { type PageFrame, readFrame } from './frames.ts'
 import { Line } from './line.ts'
 import { type Phrases, phrasesIn, wordsOf } from './phrases.ts'
@@ -9,8 +10,10 @@ import type { ConversationOptions } from './options.ts'
 import { Quiet } from './quiet.ts'
 import { Runs, type Told } from './runs.ts'
 import type { Piece } from './sentences.ts'
+import { Silencing } from './silencing.ts'
 import { type Heard, Speaker } from './speaker.ts'
 import { spokenText } from './spoken-text.ts'
+import { toSay } from './to-say.ts'
 
 /** A cough is over after so long; a tool that is slower is excused; silence is longer after a word that goes on. */
 const waits = {
@@ -28,16 +31,19 @@ export class Conversation {
   readonly #speaker: Speaker
   readonly #following = new AbortController()
   readonly #runs = new Runs()
-  #utterance: OpenUtterance | undefined
-  #utteranceNumber = 0
+  readonly #ears: Ears
+  #ownNumber = 0
   #alarm: NodeJS.Timeout | undefined
   #waiting: { readonly runId: string } | undefined
   #isGreeted = false
   readonly #quiet: Quiet
   #endsAfterwards: EndedBy | undefined
   #isEnded = false
+  /** Resolves once every reply that was interrupted ends where it was heard. */
   #cutting: Promise<unknown> = Promise.resolve()
-  #dropped: ((message: Extract<FromMedia, { type: 'dropped' }>) => void) | undefined
+  readonly #silencing = new Silencing()
+  /** What is being said now has interrupted the agent before all of its words were known. */
+  #hasInterrupted = false
   utterances = 0
   interruptions = 0
   /** How far the reply was heard that is being said. */
@@ -57,6 +63,13 @@ export class Conversation {
         this.endAfterwards('idle')
       },
     })
+    this.#ears = new Ears({
+      ...{ hearing: options.hearing, language: call.language, signal: this.#following.signal },
+      begun: () => this.#quiet.broken(),
+      partial: (text) => this.#partial(text),
+      understood: (text, number) => this.#words(text, `heard:${number}`),
+      failed: (error) => this.#notUnderstood(error),
+    })
     this.#speaker = new Speaker({
       ...{ voice, log, isByPage: voiceName === 'browser' },
       words: {
@@ -66,8 +79,11 @@ export class Conversation {
       play: tell,
       tell: (type) => this.#tellSound(type),
       sayByPage: (id, text) => this.#line.send({ type: 'say', id, text }),
+      onBegun: ({ runId, from }) => {
+        if (runId !== undefined && runId !== this.heard?.runId) this.#isHeardTo(runId, from)
+      },
       onHeard: ({ runId, to }) => {
-        if (runId !== undefined) this.heard = { runId, chars: to }
+        if (runId !== undefined) this.#isHeardTo(runId, to)
       },
       onSilent: () => this.#silent(),
       onFailed: (error) => {
@@ -79,12 +95,9 @@ export class Conversation {
 
   /** Follows the session until the call ends. */
   async follow(): Promise<void> {
-    const { turns, call } = this.#options
     const { signal } = this.#following
-    const user = { did: call.did }
     try {
-      for await (const told of turns.follow({ user, session: call.sessionId, signal }))
-        this.#hear(told)
+      for await (const told of toSay(this.#options, signal)) this.#hear(told)
       this.end('session')
     } catch (error) {
       if (signal.aborted) return
@@ -96,20 +109,17 @@ export class Conversation {
 
   /** What the thread of sound tells. */
   take(message: FromMedia): void {
+    if (message.type === 'dropped') return this.#silencing.stands(message)
     if (this.#isEnded) return
     if (message.type === 'frame') this.#frame(readFrame(message.text))
-    else if (message.type === 'begun') this.#utteranceBegins()
-    else if (message.type === 'sound') this.#utterance?.push(message.pcm)
-    else if (message.type === 'ended') void this.#utteranceEnds(message.voicedMs)
     else if (message.type === 'over') this.#hold()
-    else if (message.type === 'sure') this.#interrupt()
+    else if (message.type === 'sure') this.#speaksOver()
     else if (message.type === 'played') this.#speaker.played(message)
-    else if (message.type === 'dropped') this.#dropped?.(message)
     else if (message.type === 'lost') this.end('lost')
     else if (message.type === 'hostile') {
       this.#options.log.warn({ reason: message.reason }, 'A call was ended by what its page sent')
       this.end('server')
-    }
+    } else this.#ears.take(message)
   }
 
   /** Ends the call once what is being said was heard. */
@@ -120,7 +130,7 @@ export class Conversation {
 
   /** Says something of the agent's own. */
   announce(text: string): void {
-    this.#line.caption(`own-${++this.#utteranceNumber}`, 'agent', text)
+    this.#line.caption(`own-${++this.#ownNumber}`, 'agent', text)
     this.#speaker.say({ runId: undefined, from: 0, to: 0, text })
     this.#line.show('speaking')
   }
@@ -152,8 +162,7 @@ export class Conversation {
     const { call, voiceName, hearingName } = this.#options
     if (frame.type === 'hello' && !this.#isGreeted) {
       this.#isGreeted = true
-      this.#line.send({ type: 'ready', callId: call.id, voice: voiceName, hearing: hearingName })
-      this.#line.show('listening')
+      this.#line.open({ type: 'ready', callId: call.id, voice: voiceName, hearing: hearingName })
     } else if (frame.type === 'say') this.#words(frame.text, `say:${frame.id}`)
     else if (frame.type === 'partial') this.#partial(frame.text)
     else if (frame.type === 'stop') this.#interrupt()
@@ -161,31 +170,10 @@ export class Conversation {
     else if (frame.type === 'bye') this.end('user')
   }
 
-  #utteranceBegins(): void {
-    this.#quiet.broken()
-    const { hearing, call } = this.#options
-    if (!hearing) return
-    this.#utterance = hearing.open({
-      ...(call.language && { language: call.language }),
-      partial: (text) => this.#partial(text),
-      signal: this.#following.signal,
-    })
-  }
-
-  async #utteranceEnds(voicedMs: number): Promise<void> {
-    const open = this.#utterance
-    this.#utterance = undefined
-    if (!open || voicedMs === 0) return
-    const number = ++this.#utteranceNumber
-    try {
-      const { text } = await open.end()
-      this.#words(text, `heard:${number}`)
-    } catch (error) {
-      if (this.#isEnded) return
-      this.#options.log.warn({ err: error }, 'Speech could not be understood')
-      this.#line.notice('HEARING_FAILED', this.#phrases.cannotHear)
-      this.announce(this.#phrases.cannotHear)
-    }
+  #notUnderstood(error: unknown): void {
+    this.#options.log.warn({ err: error }, 'Speech could not be understood')
+    this.#line.notice('HEARING_FAILED', this.#phrases.cannotHear)
+    this.announce(this.#phrases.cannotHear)
   }
 
   #partial(text: string): void {
@@ -197,7 +185,11 @@ export class Conversation {
     const goesOn = this.#phrases.goesOn.has(last) || text.trimEnd().endsWith(',')
     const { silenceMs, tell } = this.#options
     tell({ type: 'silence', ms: silenceMs + (goesOn ? waits.moreMs : 0) })
-    if (!this.#phrases.nods.has(words)) this.#interrupt()
+    if (!this.#phrases.nods.has(words)) this.#speaksOver()
+  }
+
+  #speaksOver(): void {
+    this.#hasInterrupted ||= this.#interrupt()
   }
 
   /** What the person said, or typed: a turn of the session, unless it was a nod, or only to stop. */
@@ -206,40 +198,26 @@ export class Conversation {
     const words = wordsOf(text)
     if (words === '') return
     this.#quiet.broken(true)
-    const wasSpeaking = this.#speaker.isBusy
-    if (wasSpeaking && this.#phrases.nods.has(words)) return this.#release()
+    const { nods, stops, refusals, decideFirst } = this.#phrases
+    const isBusy = this.#speaker.isBusy
+    const wasSpeaking = isBusy || this.#hasInterrupted
+    this.#hasInterrupted = false
+    if (isBusy && nods.has(words)) return this.#release()
     this.utterances++
     this.#line.caption(name, 'you', text)
-    if (this.#waiting && this.#phrases.refusals.has(words)) return this.#reject(this.#waiting)
+    if (this.#waiting && refusals.has(words)) return this.#reject(this.#waiting)
     this.#interrupt()
-    if (wasSpeaking && this.#phrases.stops.has(words)) return
-    if (this.#waiting) this.announce(this.#phrases.decideFirst)
-    void this.#start(text, name)
+    if (wasSpeaking && stops.has(words)) return
+    if (this.#waiting) this.announce(decideFirst)
+    // Anybody in the room can say "yes": it decides nothing, and is nothing to answer either.
+    if (!this.#waiting || !nods.has(words)) void this.#start(text, name)
   }
 
   async #start(text: string, name: string): Promise<void> {
-    const { turns, call, hearingName } = this.#options
     this.#line.show('thinking')
     await this.#cutting // the reply that was interrupted ends before the next one begins
     try {
-      const turn = turns.start({
-        user: { did: call.did },
-        delegation: 'stored',
-        session: call.sessionId,
-        message: text,
-        metadata: {
-          call: {
-            id: call.id,
-            type: call.type,
-            by: hearingName,
-            ...(call.language && { language: call.language }),
-          },
-        },
-        approvals: 'events',
-        requestId: `${call.id}:${name}`.slice(0, 200),
-      })
-      turn.ended.catch(() => undefined) // its events are followed
-      await turn.begun
+      await beginTurn(this.#options, text, name)
     } catch (error) {
       const { code, message } =
         error instanceof RuntimeError ? error : { code: 'INTERNAL', message: 'That did not work.' }
@@ -334,50 +312,49 @@ export class Conversation {
   }
 
   /** The person has the word: what is said ends, and what was not heard is no part of the conversation. */
-  #interrupt(): void {
+  #interrupt(): boolean {
     clearTimeout(this.#alarm)
     const open = this.#runs.interrupted(this.#speaker.runs, this.#waiting?.runId)
-    if (!this.#speaker.isBusy && open.length === 0) return
+    const isHeard = this.#speaker.isBusy && !this.#silencing.isUnderWay
+    if (!isHeard && open.length === 0) return false
     this.interruptions++
     for (const run of open) {
       run.isCut = true
       clearTimeout(run.moment)
     }
     this.#line.send({ type: 'hold' })
-    this.#cutting = this.#cut(open)
-    this.#line.show('listening')
+    this.#line.show('held')
+    const cut = this.#silence().then(() => this.#cut(open))
+    // The next turn, and whoever looks at the history once the agent listens, find the reply ended.
+    this.#cutting = Promise.all([this.#cutting, cut]).then(() => {
+      if (this.#line.state === 'held' && !this.#speaker.isHeld) this.#line.show('listening')
+    })
+    return true
+  }
+
+  async #silence(): Promise<void> {
+    const place = await this.#silencing.place(() => {
+      this.#speaker.quiet()
+      this.#tellSound('drop')
+    })
+    this.heard = this.#speaker.drop(place) ?? this.heard
   }
 
   async #cut(runs: readonly Told[]): Promise<void> {
     const { turns, call, log } = this.#options
-    const place = await new Promise<Extract<FromMedia, { type: 'dropped' }> | undefined>(
-      (resolve) => {
-        const late = setTimeout(resolve, 200, undefined)
-        this.#dropped = (message) => {
-          clearTimeout(late)
-          resolve(message)
-        }
-        this.#speaker.quiet()
-        this.#tellSound('drop')
-      },
+    const where = { user: { did: call.did }, session: call.sessionId, finishWrites: true }
+    const said = this.heard
+    const cutting = runs.map(({ id }) =>
+      turns.cut({ ...where, runId: id, chars: said?.runId === id ? said.chars : 0 }),
     )
-    this.#dropped = undefined
-    const said = this.#speaker.drop(place) ?? this.heard
-    if (said) this.heard = said
-    for (const { id } of runs) {
-      const chars = said?.runId === id ? said.chars : 0
-      try {
-        await turns.cut({
-          user: { did: call.did },
-          session: call.sessionId,
-          runId: id,
-          chars,
-          finishWrites: true,
-        })
-      } catch (error) {
-        log.warn({ err: error }, 'A reply that was interrupted could not be cut')
-      }
-    }
+    for (const one of await Promise.allSettled(cutting))
+      if (one.status === 'rejected')
+        log.warn({ err: one.reason }, 'A reply that was interrupted could not be cut')
+  }
+
+  #isHeardTo(runId: string, chars: number): void {
+    this.heard = { runId, chars }
+    this.#options.onHeard()
   }
 
   #silent(): void {

@@ -2,10 +2,14 @@ import type { AgentFrame, CallState } from './frames.ts'
 
 /** How long a text is that is shown. */
 const longest = { caption: 8_000, notice: 1_000 }
+/** How many frames wait for a page that is not there yet. */
+const mostWaiting = 1_000
 
 /** What the agent tells the page by the data channel. */
 export class Line {
   readonly #tell: (text: string) => void
+  /** What is said before the page has greeted. */
+  #waiting: AgentFrame[] | undefined = []
   #state: CallState | undefined
   #isOver = false
 
@@ -13,8 +17,22 @@ export class Line {
     this.#tell = tell
   }
 
+  get state(): CallState | undefined {
+    return this.#state
+  }
+
   send(frame: AgentFrame): void {
-    if (!this.#isOver) this.#tell(JSON.stringify(frame))
+    if (this.#isOver) return
+    if (!this.#waiting) this.#tell(JSON.stringify(frame))
+    else if (this.#waiting.length < mostWaiting) this.#waiting.push(frame)
+  }
+
+  /** The page has greeted: it is told this first, and then what it has missed. */
+  open(frame: AgentFrame): void {
+    const missed = this.#waiting ?? []
+    this.#waiting = undefined
+    for (const one of [frame, ...missed]) this.send(one)
+    if (this.#state === undefined) this.show('listening')
   }
 
   notice(code: string, text: string): void {
@@ -34,6 +52,8 @@ export class Line {
 
   /** The last frame; nothing follows it. */
   end(by: string): void {
+    // A page whose greeting is still under way hears of it, too.
+    this.#waiting = undefined
     this.send({ type: 'ended', by })
     this.#isOver = true
   }

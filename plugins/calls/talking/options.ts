@@ -26,6 +26,8 @@ export interface ConversationOptions {
   readonly heardBefore?: Heard
   /** To the thread of sound. */
   tell(message: DistributedOmit<ToMedia>): void
+  /** More of a reply was heard: whoever goes on with the call begins there. */
+  onHeard(): void
   /** The call is over. */
   onEnd(by: EndedBy): void
 }

@@ -27,8 +27,11 @@ export interface Heard {
   readonly chars: number
 }
 
-/** How many sentences are made ahead, how many wait at most, and how much is unheard of what was just sent: 100 ms. */
-const bounds = { ahead: 2, queue: 500, unheardSamples: 4_800, tries: 2 }
+/**
+ * How many sentences are made ahead, how many wait at most, how much is unheard of what was just sent (100 ms), and how long a
+ * character takes to be said where nothing else tells: 15 in a second.
+ */
+const bounds = { ahead: 2, queue: 500, unheardSamples: 4_800, tries: 2, samplesPerCharacter: 3_200 }
 
 /** What a speaker speaks with. */
 export interface SpeakerOptions {
@@ -41,6 +44,8 @@ export interface SpeakerOptions {
   play(message: Omit<Extract<ToMedia, { type: 'play' }>, 'call'>): void
   tell(type: 'hold' | 'go'): void
   sayByPage(id: string, text: string): void
+  /** A sentence is the one to be heard now. */
+  onBegun(saying: Saying): void
   /** A sentence was heard to its end, or all were. */
   onHeard(saying: Saying): void
   onSilent(): void
@@ -54,6 +59,8 @@ export class Speaker {
   #part = 0
   #making: AbortController | undefined
   #isHeld = false
+  /** From the moment that the sound is asked where it stands until it has answered: nothing more is made. */
+  #isQuiet = false
 
   constructor(options: SpeakerOptions) {
     this.#options = options
@@ -71,6 +78,7 @@ export class Speaker {
   say(saying: Saying): void {
     if (this.#queue.length >= bounds.queue) return
     this.#queue.push({ ...saying, part: ++this.#part, isMade: false, heard: 0 })
+    if (this.#queue.length === 1) this.#options.onBegun(saying)
     this.#make()
   }
 
@@ -91,6 +99,7 @@ export class Speaker {
   /** Makes nothing more, before the sound is asked where it stands. */
   quiet(): void {
     this.#isHeld = false
+    this.#isQuiet = true
     this.#making?.abort()
   }
 
@@ -104,6 +113,7 @@ export class Speaker {
     const [first] = this.#queue
     const heard = first?.runId === undefined ? undefined : this.#heardOf(first, first.runId, place)
     this.#queue = []
+    this.#isQuiet = false
     return heard
   }
 
@@ -123,12 +133,14 @@ export class Speaker {
   #heardOf(
     queued: Queued,
     runId: string,
-    { part, sent = 0, samples = 0 }: Partial<Played> = {},
+    { part, sent = 0, samples = 0, isWhole = true }: Partial<Played> = {},
   ): Heard {
+    // A voice that is still making a sentence has not told how long it becomes.
+    const guessed = isWhole ? 0 : queued.text.length * bounds.samplesPerCharacter
     const share = this.#options.isByPage
       ? queued.heard / Math.max(queued.text.length, 1)
       : part === queued.part
-        ? Math.max(0, sent - bounds.unheardSamples) / Math.max(samples, 1)
+        ? Math.max(0, sent - bounds.unheardSamples) / Math.max(samples, guessed, 1)
         : 0
     return {
       runId,
@@ -140,12 +152,19 @@ export class Speaker {
     const at = this.#queue.findIndex((one) => one.part === part)
     if (at < 0) return
     for (const heard of this.#queue.splice(0, at + 1)) this.#options.onHeard(heard)
+    const [next] = this.#queue
+    if (next) this.#options.onBegun(next)
     this.#make()
     if (!this.isBusy) this.#options.onSilent()
   }
 
   #make(): void {
-    if (this.#making || this.#queue.filter(({ isMade }) => isMade).length >= bounds.ahead) return
+    if (
+      this.#isQuiet ||
+      this.#making ||
+      this.#queue.filter(({ isMade }) => isMade).length >= bounds.ahead
+    )
+      return
     const next = this.#queue.find(({ isMade }) => !isMade)
     if (!next) return
     next.isMade = true

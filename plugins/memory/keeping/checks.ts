@@ -1,6 +1,6 @@
 import { tellsSecret, isSensitive } from '../words/secrets.ts'
 import { isSlot, slots } from '../words/slots.ts'
-import { contentWords, plain, sameLetters } from '../words/text.ts'
+import { contentWords, denies, plain, sameLetters } from '../words/text.ts'
 
 /** Why something is not kept. */
 export type Refusal =
@@ -151,13 +151,6 @@ const doubtful = new RegExp(
     String.raw`par exemple|suppose que|faisons semblant)\b`,
   ].join(''),
 )
-const denied = new RegExp(
-  [
-    String.raw`\b(not|no longer|never|don't|do not|doesn't|isn't|aren't|can't|cannot|without|anymore|sio|si|hapana|`,
-    String.raw`siku hizi si|sipendi|sili|si[a-z]+ tena|ne|pas|plus|jamais)\b`,
-  ].join(''),
-)
-
 /** Words that end something without a no. */
 const ended = new RegExp(
   [
@@ -180,8 +173,8 @@ function isUnreal({ quote, text, ends }: Proposal, message: string): boolean {
   if (reported.test(before) && !/\bi (?:said|thought)(?: that)?[:,]? ?$/.test(before)) return true
   if (sentence.endsWith('?') || quote.trim().endsWith('?') || doubtful.test(sentence)) return true
   if (/\b(pretend|role ?play|imagine|jifanye|imaginons)\b/.test(plain(message))) return true
-  if (ends) return !denied.test(plain(quote)) && !ended.test(plain(quote))
-  return denied.test(plain(quote)) !== denied.test(plain(text))
+  if (ends) return !denies(plain(quote)) && !ended.test(plain(quote))
+  return denies(plain(quote)) !== denies(plain(text))
 }
 
 /** The sentence of a message in which a quote stands. */

@@ -10,8 +10,8 @@ import { askModel, type Numbered } from './model.ts'
 import { proposalsIn } from './rules.ts'
 
 const mostCharacters = 4_000
-/** How many turns one reading takes. */
-const mostTurns = 50
+/** How many turns one call of the model reads, and how many such parts one reading has. */
+const [mostTurns, mostParts] = [50, 20]
 /** How long one reading waits for the model, shorter than the job: a model that hangs is a model that fails. */
 const usualPatienceMs = 60_000
 
@@ -19,6 +19,8 @@ const usualPatienceMs = 60_000
 export interface Reading {
   readonly model?: AskableModel
   readonly signal: AbortSignal
+  /** The turn that asks for the reading: where a later one waits to be read, that one asks for all. */
+  readonly runId?: string | undefined
   /** Whether no further attempt will be made. */
   readonly isLast: boolean
   /** How long to wait for the model. */
@@ -73,15 +75,23 @@ export class Noticing {
 
   /** Reads the turns of a session that nobody has read, once it is quiet or has enough of them. Each is read once. */
   async notice(did: string, sessionId: string, asked: Reading): Promise<void> {
-    const self = this.#self
-    const turns = await this.#unreadTurns(did, sessionId)
-    const newest = turns.at(-1)
-    if (!newest) return
-    const quietFor = self.now - newest.at
+    const newest = await this.#newestUnread(did, sessionId)
+    if (!newest || (asked.runId !== undefined && asked.runId !== newest.runId)) return
+    const { env, now } = this.#self
+    const quietFor = now - newest.at
     // A turn that is yet to come was heard by a clock that has gone back since.
-    const isQuiet = quietFor >= self.env.MEMORY_AFTER_SECONDS * 1_000 || quietFor < 0
+    const isQuiet = quietFor >= env.MEMORY_AFTER_SECONDS * 1_000 || quietFor < 0
     // A later turn has asked for a job of its own, which reads these turns too.
-    if (!isQuiet && turns.length < self.env.MEMORY_AFTER_TURNS) return
+    if (!isQuiet && (await this.unread(sessionId, this.#self.db)) < env.MEMORY_AFTER_TURNS) return
+    for (let part = 0; part < mostParts; part++) {
+      const turns = await this.#unreadTurns(did, sessionId)
+      if (turns.length > 0) await this.#read(did, turns, asked)
+      if (turns.length < mostTurns) return
+    }
+  }
+
+  async #read(did: string, turns: readonly HeardTurn[], asked: Reading): Promise<void> {
+    const self = this.#self
     const began = performance.now()
     let proposals: readonly Numbered[] = []
     try {
@@ -101,6 +111,20 @@ export class Noticing {
       for (const proposal of proposals) await this.#keepProposal(trx, did, proposal, turns, mine)
     })
     self.times.readings.add(performance.now() - began)
+  }
+
+  async #newestUnread(did: string, sessionId: string) {
+    const row = await this.#self.db
+      .selectFrom('memory_passages')
+      .select(['run_id', 'at'])
+      .where('session_id', '=', sessionId)
+      .where('did', '=', did)
+      .where('read_at', 'is', null)
+      .orderBy('at', 'desc')
+      .orderBy('run_id', 'desc')
+      .limit(1)
+      .executeTakeFirst()
+    return row && { runId: row.run_id, at: Number(row.at) }
   }
 
   async #unreadTurns(did: string, sessionId: string): Promise<HeardTurn[]> {

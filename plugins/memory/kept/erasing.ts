@@ -21,7 +21,7 @@ export async function eraseAll(
     'memory_passages',
     'memory_vectors',
     'memory_used',
-    'memory_denied',
+    'memory_denials',
   ] as const)
     await trx.deleteFrom(table).where('did', '=', did).execute()
   if (withSettings)

@@ -35,7 +35,7 @@ export async function deniedAt(
   if (given.slot === null) return null
   const texts = [denialOf(did, given), denialOf(did, { ...given, value: '' })]
   const rows = await trx
-    .selectFrom('memory_denied')
+    .selectFrom('memory_denials')
     .select('at')
     .where('did', '=', did)
     .where(

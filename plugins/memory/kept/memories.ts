@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Selectable } from 'kysely'
-import type { MemoriesTable, MemoryDatabase, Mode, SourcesTable } from '../tables.ts'
+import type { MemoryDatabase, Mode } from '../tables.ts'
 import {
   holdsAt,
   isAlike,
@@ -16,6 +15,7 @@ import {
 } from './memory.ts'
 import { deleteMemory, forgetWords, makeRoom } from './erasing.ts'
 import { denialOf, deniedAt, erasedWords, wasErased } from './known-again.ts'
+import { openedMemory, openedSource } from './opened.ts'
 import type { Passages } from './passages.ts'
 import type { Vault } from './vault.ts'
 
@@ -68,7 +68,7 @@ export class Memories {
       .where('did', '=', did)
       .orderBy('n')
       .execute()
-    return rows.map((row) => this.#opened(row))
+    return rows.map((row) => openedMemory(this.#vault, row))
   }
 
   /** Where the memories of an owner were said, by memory, the first place first. */
@@ -81,7 +81,7 @@ export class Memories {
       .execute()
     const found = new Map<string, Said[]>()
     for (const row of rows) {
-      const said = this.#saidOf(row)
+      const said = openedSource(this.#vault, row)
       const others = found.get(row.memory_id)
       if (others) others.push(said)
       else found.set(row.memory_id, [said])
@@ -105,7 +105,14 @@ export class Memories {
     if (given.by === 'noticed' && (await wasErased(trx, this.#vault, did, given, said)))
       return { outcome: 'erased', replaced: [] }
     const all = there ?? (await this.all(trx, did))
-    const same = all.find((one) => isSame(one, given) && isNear(one, said.at, all))
+    const denied = await deniedAt(trx, this.#vault, did, given, said.at)
+    const same = all.find(
+      (one) =>
+        isSame(one, given) &&
+        isNear(one, said.at, all) &&
+        // Said before it was denied, and told of again: what began after the denial did not hold before it.
+        (denied ?? never) > one.valid_from,
+    )
     if (same) {
       await this.#confirm(trx, same, said)
       return { outcome: 'confirmed', memory: same, replaced: [] }
@@ -116,7 +123,7 @@ export class Memories {
       all.splice(all.indexOf(gone), 1)
     }
     const memory = await this.#insert(trx, did, given, said, at)
-    memory.denied_at = await deniedAt(trx, this.#vault, did, given, said.at)
+    memory.denied_at = denied
     if (memory.denied_at !== null) await this.#endAt(trx, memory, memory.denied_at)
     const before = new Map(all.map((one) => [one.id, one.valid_to]))
     const again = isSingle(given) ? await this.#saidAgain(trx, all, memory, at) : []
@@ -132,7 +139,7 @@ export class Memories {
     did: string,
     given: Pick<NewMemory, 'about' | 'slot' | 'value'>,
     at: number,
-    there?: readonly Memory[],
+    there?: Memory[],
   ): Promise<Kept> {
     const all = there ?? (await this.all(trx, did))
     const ended = all.filter(
@@ -145,16 +152,19 @@ export class Memories {
         (given.value === '' ? isSingle(one) : isAlike(one.value, given.value)),
     )
     for (const one of ended) {
+      // A denial that is read late ends nothing that was said again after it.
+      const again = await this.#splitAt(trx, one, at)
       one.denied_at = at
       await this.#endAt(trx, one, at)
+      if (!again) continue
+      all.push(again)
+      if (isSingle(again)) await this.#rechain(trx, all, again)
     }
     if (given.slot !== null && (given.value !== '' || isSingle(given)))
       await trx
-        .insertInto('memory_denied')
+        .insertInto('memory_denials')
         .values({ did, hash: this.#vault.hash(denialOf(did, given)), at })
-        .onConflict((conflict) =>
-          conflict.columns(['did', 'hash']).doUpdateSet({ at }).where('memory_denied.at', '<', at),
-        )
+        .onConflict((conflict) => conflict.doNothing())
         .execute()
     return { outcome: ended.length > 0 ? 'ended' : 'nothing', replaced: ended }
   }
@@ -229,10 +239,7 @@ export class Memories {
       .execute()
   }
 
-  /**
-   * What held before a memory that comes late, and was said again after it, holds again from then on: the sources from then on
-   * become a memory of their own.
-   */
+  /** What held before a memory that comes late, and was said again after it, holds again from then on. */
   async #saidAgain(
     trx: MemoryDatabase,
     all: readonly Memory[],
@@ -246,10 +253,22 @@ export class Memories {
         one.valid_from < late.valid_from &&
         (one.valid_to ?? never) > late.valid_from,
     )
-    if (!held) return []
+    const again = held && (await this.#splitAt(trx, held, late.valid_from, at))
+    if (!held || !again) return []
+    await this.#endAt(trx, held, late.valid_from)
+    return [again]
+  }
+
+  /** The places where a memory was said after a time become a memory of their own; undefined where there are none. */
+  async #splitAt(
+    trx: MemoryDatabase,
+    held: Memory,
+    time: number,
+    at = held.created_at,
+  ): Promise<Memory | undefined> {
     const sources = (await this.sourcesOf(trx, held.did)).get(held.id) ?? []
-    const [first, ...rest] = sources.filter((said) => said.at > late.valid_from)
-    if (!first) return []
+    const [first, ...rest] = sources.filter((said) => said.at > time)
+    if (!first) return undefined
     for (const { runId } of [first, ...rest])
       await trx
         .deleteFrom('memory_sources')
@@ -262,34 +281,8 @@ export class Memories {
     again.denied_at = held.denied_at
     held.denied_at = null
     await this.#endAt(trx, again, again.denied_at)
-    await this.#endAt(trx, held, late.valid_from)
     for (const said of rest) await this.#confirm(trx, again, said)
-    return [again]
-  }
-
-  #opened(row: Selectable<MemoriesTable>): Memory {
-    const { id, did } = row
-    const read = (words: string) => this.#vault.read(words, id, did)
-    const number = (time: number | null) => (time === null ? null : Number(time))
-    return {
-      ...row,
-      n: Number(row.n),
-      about: read(row.about),
-      value: read(row.value),
-      text: read(row.text),
-      valid_from: Number(row.valid_from),
-      valid_to: number(row.valid_to),
-      denied_at: number(row.denied_at),
-      until: number(row.until),
-      pinned: row.pinned === 1,
-      confirmed_at: Number(row.confirmed_at),
-      created_at: Number(row.created_at),
-    }
-  }
-
-  #saidOf({ memory_id, did, session_id, run_id, quote, at }: Selectable<SourcesTable>): Said {
-    const opened = this.#vault.read(quote, memory_id, did)
-    return { sessionId: session_id, runId: run_id, quote: opened, at: Number(at) }
+    return again
   }
 
   async #insert(

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { PostgresAdapter, sql } from 'kysely'
+import { prepared } from '#core'
 import type { MemoryDatabase } from '../tables.ts'
 import { contentWords } from '../words/text.ts'
 
@@ -38,22 +39,24 @@ const termsOf = (text: string): string[] => [
 /** What was said in conversations, findable by its words. No text of a person meets a query: terms do. */
 export class Passages {
   readonly isPostgres: boolean
+  readonly #add
 
   constructor(db: MemoryDatabase) {
     this.isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
+    this.#add = addStatement(db, this.isPostgres)
   }
 
   /** Makes a turn findable, by the words of the person and of the reply. */
   async add(trx: MemoryDatabase, did: string, runId: string, text: string): Promise<void> {
     const [owner, run] = [hashed('o', did), hashed('r', runId)]
     const terms = termsOf(text)
-    if (this.isPostgres)
-      await sql`insert into memory_spoken (run_id, terms)
-        values (${runId}, array_to_tsvector(${[owner, run, ...terms]}::text[]))
-        on conflict (run_id) do nothing`.execute(trx)
-    else
-      await sql`insert into memory_spoken (owner, terms, run_id)
-        values (${`${owner} ${run}`}, ${terms.join(' ')}, ${runId})`.execute(trx)
+    // All hashes: none of them has a sign that an array of PostgreSQL, or a list of words, would read.
+    await this.#add(
+      this.isPostgres
+        ? { run: runId, owner: '', terms: `{${[owner, run, ...terms].join(',')}}` }
+        : { run: runId, owner: `${owner} ${run}`, terms: terms.join(' ') },
+      trx,
+    )
   }
 
   /** The passages of a person that share a word with a question, the best first; without a question the newest. */
@@ -155,3 +158,15 @@ function ranked(found: readonly Passage[], asked: readonly string[]): Passage[] 
     .sort((one, other) => other.score - one.score || other.passage.at - one.passage.at)
     .map(({ passage }) => passage)
 }
+
+/** Every turn with memory on sends it, so it is made once. */
+const addStatement = (db: MemoryDatabase, isPostgres: boolean) =>
+  prepared(db, (p: { run: string; owner: string; terms: string }) => ({
+    compile: () =>
+      (isPostgres
+        ? sql`insert into memory_spoken (run_id, terms)
+            values (${p.run}, array_to_tsvector(${p.terms}::text[])) on conflict (run_id) do nothing`
+        : sql`insert into memory_spoken (owner, terms, run_id)
+            values (${p.owner}, ${p.terms}, ${p.run})`
+      ).compile(db),
+  }))

@@ -23,7 +23,7 @@ export async function sweep(db: MemoryDatabase, now: number): Promise<void> {
     .deleteFrom('memory_counts')
     .where('day', '<', Math.floor(before / dayMs))
     .execute()
-  for (const table of ['memory_erased', 'memory_denied'] as const)
+  for (const table of ['memory_erased', 'memory_denials'] as const)
     await db
       .deleteFrom(table)
       .where('at', '<', now - 365 * dayMs)

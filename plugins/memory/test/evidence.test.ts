@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { call } from '#core/testing'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
-import { refusalOf } from '../keeping/checks.ts'
 import { OpenMemory } from '../../../test/support/open-memory.ts'
 
 const proposed = (quote: string, text: string, slot?: string, value?: string) => ({
@@ -51,18 +50,4 @@ await onEachDatabase('evidence', ({ databaseUrl }) => {
     expect([counted('kept:new'), counted('kept:confirmed')]).toEqual([0, 0])
     expect(await open.texts(user, '?history=true')).toEqual(['has a pinkish bicycle'])
   })
-})
-
-it('makes no memory of 1,000 questions that recall one, whatever words are proposed as the quote', () => {
-  const memory = 'has a pinkish bicycle'
-  const kept = Array.from({ length: 1_000 }, (_, i) => {
-    const message = `Question ${i}: which bicycle do I have?`
-    const quote = i % 2 ? memory : message
-    return refusalOf(
-      { kind: 'fact', about: 'me', quote, text: memory, slot: 'likes', value: 'bicycle' },
-      message,
-      [],
-    )
-  }).filter((refusal) => refusal === undefined)
-  expect(kept).toEqual([])
 })

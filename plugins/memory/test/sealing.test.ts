@@ -50,6 +50,16 @@ await onEachDatabase('sealing', ({ databaseUrl }) => {
     expect(waiting).not.toMatch(words)
     await open.quiet(user, sessionId)
     expect(await open.texts(user)).toEqual(['lives in quokkatown', 'has a hummingbird'])
+    // A vector tells what a sentence means: it is sealed as well.
+    await user.say('Where do I live?')
+    const vectors = () =>
+      open.self.db
+        .selectFrom('memory_vectors')
+        .select('vector')
+        .where('did', '=', user.did)
+        .execute()
+    await expect.poll(async () => (await vectors()).length, { timeout: 30_000 }).toBe(2)
+    for (const { vector } of await vectors()) expect(vector).toMatch(/^sealed:1:/)
     const own = await everything('memory_')
     expect(own).toContain('memory_sources: [{')
     expect(own).not.toMatch(words)
@@ -94,6 +104,9 @@ await onEachDatabase('sealing', ({ databaseUrl }) => {
     expect(await open.self.reseal()).toBe(0)
     await new Vault(newKey).open(db)
     await expect(new Vault(oldKey).open(db)).rejects.toMatchObject(sealed)
+    // With a wrong key, or none, the app does not start, and says why.
+    for (const env of [{ MEMORY_KEY: wrongKey }, { MEMORY_KEY: undefined }])
+      await expect(open.app.again({ env })).rejects.toThrow(/MEMORY_KEY/)
     await open.app.again({ env: { MEMORY_KEY: newKey } })
     expect(await open.texts(user)).toEqual(['has a tortoise', 'has a hedgehog'])
   })

@@ -4,6 +4,15 @@ import type { AskableModel } from '#core'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
 import { OpenMemory } from '../../../test/support/open-memory.ts'
 
+/** Numbers from 0 to 1 that a seed decides. */
+function random(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
 /** A model that proposes what the test says, whatever it is asked. */
 const proposing = (...memories: readonly Record<string, unknown>[]) => {
   const object: unknown = async () => ({ memories })
@@ -25,6 +34,19 @@ const denial = (value: string) =>
     text: `no longer lives in ${value}`,
     ends: true,
   })
+
+type Held = [value: string, from: number | null, to: number | null]
+
+/** What held by time, where two rows that say the same one after the other are one. */
+function joined(rows: readonly (readonly [string, number | null, number | null])[]): Held[] {
+  const found: Held[] = []
+  for (const [value, from, to] of rows) {
+    const last = found.at(-1)
+    if (last?.[0] === value && last[2] === from) last[2] = to
+    else found.push([value, from, to])
+  }
+  return found
+}
 
 await onEachDatabase('one truth at a time', ({ databaseUrl }) => {
   const open = new OpenMemory({}, databaseUrl)
@@ -155,5 +177,78 @@ await onEachDatabase('one truth at a time', ({ databaseUrl }) => {
     await open.app.clock.advance('5m')
     await read(await hear('I live in Lusaka', 62), home('Lusaka'))
     expect(await history()).toEqual([['Lusaka', 62, null]])
+  })
+
+  it('is what the order of the words makes it, for 60 people who say, change, repeat and deny at random, read in any order', async () => {
+    const next = random(20_011)
+    const one = <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)] as T
+    for (let round = 0; round < 60; round++) {
+      const { hear, read, history } = await person()
+      const events: { town: string; isDenial: boolean; session: string }[] = []
+      for (let minute = 0; minute < 7; minute++) {
+        const town = one(['Lusaka', 'Ndola', 'Kitwe'])
+        const isDenial = next() < 0.3
+        const words = isDenial ? `I no longer live in ${town}` : `I live in ${town}`
+        events.push({ town, isDenial, session: await hear(words, minute) })
+      }
+      // Each is read once or twice, in any order, some of them at once.
+      const jobs = [...events, ...events.filter(() => next() < 0.4)]
+        .map((event) => ({ event, place: next() }))
+        .sort((a, b) => a.place - b.place)
+        .map(({ event }) => event)
+      while (jobs.length > 0)
+        await Promise.all(
+          jobs
+            .splice(0, next() < 0.5 ? 1 : 2)
+            .map(({ town, isDenial, session }) =>
+              read(session, isDenial ? denial(town) : home(town)),
+            ),
+        )
+      const expected: [string, number, number | null][] = []
+      for (const [minute, { town, isDenial }] of events.entries()) {
+        const now = expected.at(-1)
+        const holds = now?.[2] === null ? now : undefined
+        if (isDenial ? holds?.[0] !== town : holds?.[0] === town) continue
+        if (holds) holds[2] = minute
+        if (!isDenial) expected.push([town, minute, null])
+      }
+      const told = events.map(({ town, isDenial }) => `${isDenial ? '-' : ''}${town}`)
+      expect([told, joined(await history())]).toEqual([told, expected])
+    }
+  }, 300_000)
+
+  it('lets several values stand beside each other, each ended by its own denial, and a visit end by itself', async () => {
+    const { did, hear, read, history } = await person()
+    const likes = (value: string, more = {}) => ({
+      message: 1,
+      quote: `I like ${value}`,
+      text: `likes ${value}`,
+      kind: 'preference',
+      about: 'me',
+      slot: 'likes',
+      value,
+      ...more,
+    })
+    await read(await hear('I like tea', 0), likes('tea'))
+    await read(await hear('I like cocoa', 1), likes('cocoa'))
+    await read(await hear('I like tea', 2), likes('tea'))
+    await read(
+      await hear('I no longer like tea', 3),
+      likes('tea', { quote: 'I no longer like tea', text: 'no longer likes tea', ends: true }),
+    )
+    expect(await history()).toEqual([
+      ['tea', 0, 3],
+      ['cocoa', 1, null],
+    ])
+    const visit = 'I will be in Kasama until tomorrow'
+    await read(await hear(visit, 4), {
+      ...likes('Kasama', { quote: visit, text: 'will be in Kasama until tomorrow' }),
+      kind: 'plan',
+      slot: 'visit',
+    })
+    const shown = async () => (await open.self.indexOf(did)).find('Kasama', open.self.now).length
+    expect(await shown()).toBe(1)
+    await open.app.clock.advance('3d')
+    expect(await shown()).toBe(0)
   })
 })

@@ -3,7 +3,6 @@ import type { Standing } from '../kept/standings.ts'
 import type { Asked, Remembering, Where } from '../remembering.ts'
 import { blockOf } from './lines.ts'
 import { type Index, Indexes } from './ranking.ts'
-import { noteShown } from './used.ts'
 import { askedVector, makeVectors, vectorsOf, written } from './vectors.ts'
 
 /** What is remembered, as turns use it. */
@@ -22,7 +21,7 @@ export class Using {
     { owner, version }: Standing,
     asked: Asked,
   ): Promise<string | undefined> {
-    const { env, now: at, db } = this.#self
+    const { env, now: at } = this.#self
     const index = await this.indexOf(owner, version)
     if (index.memories.length === 0) return undefined
     const vector = await askedVector(asked.models, asked.question, asked.signal)
@@ -34,7 +33,10 @@ export class Using {
       count: env.MEMORY_PROMPT_COUNT,
       isRoom: where.shared,
     })
-    if (block) this.#note(where.sessionId, noteShown(db, where, asked.requestId, block.shown, at))
+    if (block) {
+      const { notes } = this.#self
+      this.#note(where.sessionId, notes.shown(where, asked.requestId, block.shown, at))
+    }
     return block?.text
   }
 
@@ -81,16 +83,26 @@ export class Using {
     await makeVectors(models, lacking, signal, (made) =>
       this.#self.alone(did, async (trx) => {
         const all = new Map((await memories.all(trx, did)).map((one) => [one.id, one.text]))
-        for (const [{ id, text }, vector] of made) {
-          // What was erased or corrected meanwhile has no use for this vector.
-          if (all.get(id) !== text) continue
-          const row = { model: vector.model, vector: vault.write(written(vector), id, did) }
+        // What was erased or corrected meanwhile has no use for this vector.
+        const rows = [...made]
+          .filter(([{ id, text }]) => all.get(id) === text)
+          .map(([{ id }, vector]) => ({
+            memory_id: id,
+            did,
+            model: vector.model,
+            vector: vault.write(written(vector), id, did),
+          }))
+        if (rows.length > 0)
           await trx
             .insertInto('memory_vectors')
-            .values({ memory_id: id, did, ...row })
-            .onConflict((conflict) => conflict.column('memory_id').doUpdateSet(row))
+            .values(rows)
+            .onConflict((conflict) =>
+              conflict.column('memory_id').doUpdateSet((eb) => ({
+                model: eb.ref('excluded.model'),
+                vector: eb.ref('excluded.vector'),
+              })),
+            )
             .execute()
-        }
       }),
     )
   }

@@ -99,13 +99,18 @@ const sensitive = new RegExp(
     String.raw`ethnic\w*|tribe|tribal|race|gay|lesbian|bisexual|transgender|sexual\w*|convict\w*|arrested|prison|`,
     String.raw`jail|criminal|ugonjwa|ukimwi|saratani|mjamzito|dini|kanisa|msikiti|muislamu|mkristo|kabila|siasa|`,
     String.raw`chama|gereza|maladie|sida|enceinte|cancer|religion|eglise|mosquee|musulman\w*|chretien\w*|`,
-    String.raw`catholique|juif|juive|homosexuel\w*|parti politique|ethnie|tribu|prison|condamn\w*)\b`,
+    String.raw`catholique|juif|juive|homosexuel\w*|parti politique|ethnie|tribu|prison|condamn\w*|`,
+    String.raw`malaria|tuberculosis|tb|covid|ulcers?|surgery|kisukari|kifua kikuu|shinikizo la damu|mimba|mgonjwa|malade|`,
+    String.raw`asthme|grossesse|tension arterielle|buddhis\w*|protestant\w*|pentecost\w*|kanisani|msikitini|waislamu|`,
+    String.raw`wakristo|bouddhiste|hindou\w*|athee|kura|uchaguzi|upinzani|votes|votons|votez|votent|voter|shoga|`,
+    String.raw`msagaji|lesbiennes?|bisexuel\w*|transgenre|gerezani|jela|nilifungwa|mhalifu)\b`,
   ].join(''),
 )
 const address = new RegExp(
   [
     String.raw`\b\d{1,5}[a-z]?,? (?:[a-z]+ ){1,3}(street|st|road|rd|avenue|ave|lane|close|drive|plot)\b|\b(house|`,
     String.raw`plot|flat|apartment) (no\.? ?|number )?\d+|\b\d{1,4},? (rue|avenue|boulevard) |`,
+    String.raw`\b(nyumba|kiwanja) (namba|nambari) (ya )?\d+|\b(rue|avenue|boulevard) [a-z' ]{2,40},? \d{1,4}\b|`,
     String.raw`-?\d{1,2}\.\d{3,}, ?-?\d{1,3}\.\d{3,}`,
   ].join(''),
 )

@@ -53,6 +53,16 @@ export function contentWords(text: string): string[] {
     .map(stem)
 }
 
+const denied = new RegExp(
+  [
+    String.raw`\b(not|no longer|never|don't|do not|doesn't|isn't|aren't|can't|cannot|without|anymore|sio|si|hapana|`,
+    String.raw`siku hizi si|sipendi|sili|si[a-z]+ tena|ne|pas|plus|jamais)\b`,
+  ].join(''),
+)
+
+/** Whether a text, made plain before, says no to something. */
+export const denies = (plainText: string): boolean => denied.test(plainText)
+
 /** A text as it is compared with many others: its letters, in triples. */
 export interface Letters {
   readonly text: string
@@ -60,6 +70,8 @@ export interface Letters {
   readonly triples: ReadonlySet<string>
   /** A bit for each triple, in two numbers: texts with many different bits share too few triples. */
   readonly bits: readonly [number, number]
+  /** Its numbers, and whether it says no: texts that differ in these say something else, however alike their letters are. */
+  readonly says: string
 }
 
 /** The letters of a text. */
@@ -76,12 +88,14 @@ export function lettersOf(text: string): Letters {
     if (hash & 1) bits[1] |= bit
     else bits[0] |= bit
   }
-  return { text, plain: letters, triples, bits }
+  const says = `${letters.match(/\d+/g)?.join(' ') ?? ''}${denies(letters) ? ' no' : ''}`
+  return { text, plain: letters, triples, bits, says }
 }
 
 /** Whether two texts are the same, or have so many triples of letters in common, of all that they have. */
 export function areAlike(one: Letters, other: Letters, least: number): boolean {
   if (one.plain === other.plain) return true
+  if (one.says !== other.says) return false
   const all = one.triples.size + other.triples.size
   // Each triple that one of them lacks changes one bit at most.
   const different = ones(one.bits[0] ^ other.bits[0]) + ones(one.bits[1] ^ other.bits[1])

@@ -1,5 +1,6 @@
 import type { Log, Oracle, StartedTurn, TurnEvent, Turns } from '#core'
 import { RuntimeError } from '#core'
+import type { RoomSessions } from '../rooms/room-sessions.ts'
 import { pause, type Rooms } from '../rooms/rooms.ts'
 import type { People } from '../people/people.ts'
 import type { AsksTable, EventState, MessagingDatabase } from '../tables.ts'
@@ -31,6 +32,7 @@ export interface ConversationOptions {
   readonly turns: Turns
   readonly asks: Asks
   readonly sent: Sent
+  readonly sessions: RoomSessions
   readonly marks: Marks
   readonly people: People
   readonly db: MessagingDatabase
@@ -101,6 +103,7 @@ export class Conversations {
       await this.say({ ...place, requestId }, sentence, `${requestId}.r`)
       return this.#mark(turn, 'refused')
     }
+    await this.#options.sessions.met(sessionId, place.roomId, did)
     const reply = await this.#replyTo(turn)
     await this.#mark(turn, 'running')
     await this.#read(turn, started, reply)

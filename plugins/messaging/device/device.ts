@@ -160,12 +160,6 @@ export class Device {
     return { bytes: sealed.encryptedData, info }
   }
 
-  /** The file again. Throws when a byte of it was changed. */
-  openFile(bytes: Uint8Array, info: unknown): Uint8Array {
-    const { Attachment, EncryptedAttachment } = this.#crypto
-    return Attachment.decrypt(new EncryptedAttachment(bytes, JSON.stringify(info)))
-  }
-
   /** Does something with the encryption itself, as the one thing at that time. */
   use<T>(work: (at: AtWork) => Promise<T>): Promise<T> {
     const at = {
@@ -231,3 +225,11 @@ interface Outgoing {
 
 const strings = (list: unknown): string[] =>
   Array.isArray(list) ? list.filter((one) => typeof one === 'string') : []
+
+/** A sealed file again. Throws when a byte of it was changed. No device is needed: the message has the key. */
+export async function openFile(bytes: Uint8Array, info: unknown): Promise<Uint8Array> {
+  const crypto = await import('@matrix-org/matrix-sdk-crypto-wasm')
+  await crypto.initAsync()
+  const { Attachment, EncryptedAttachment } = crypto
+  return Attachment.decrypt(new EncryptedAttachment(bytes, JSON.stringify(info)))
+}

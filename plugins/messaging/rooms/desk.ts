@@ -16,6 +16,7 @@ import { type Line, roomsOf, type Sync } from '../server/line.ts'
 import type { Held, MessagingDatabase } from '../tables.ts'
 import { Invitations } from './invitations.ts'
 import { sendNotices } from './notices.ts'
+import { RoomSessions } from './room-sessions.ts'
 import { readEvent, Rooms } from './rooms.ts'
 
 /** What the desk is made of. */
@@ -31,6 +32,7 @@ export interface DeskOptions {
   readonly rooms: { changed(change: RoomChange): Promise<void> }
   readonly oracle: Oracle
   readonly people: People
+  now(): Date
 }
 
 /** The past of a room that is read after an absence: so many events, so many at once. */
@@ -38,6 +40,8 @@ const past = { most: 200, page: 100 }
 /** How long a message whose key is missing is tried again, and how many are at once. */
 const unreadable = { forMs: 5 * 60_000, most: 200 }
 const minuteMs = 60_000
+/** Up to how many unread messages are counted where an operator looks at the server's health. */
+const mostUnread = 1_000
 
 /** The rooms and people of the account, in the one process that holds it. */
 export class Desk {
@@ -46,6 +50,7 @@ export class Desk {
   readonly #options: DeskOptions
   readonly #invitations: Invitations
   readonly #inbox: Inbox
+  readonly #sessions: RoomSessions
   /** What a sync brought, in the database and not yet begun. */
   #arrived: Incoming[] = []
   /** Rooms that had been left unanswered because the account had read nothing before. */
@@ -65,8 +70,10 @@ export class Desk {
     const marks = new Marks({ db, lease })
     const { rooms } = this
     const { signal } = lease
+    this.#sessions = new RoomSessions(db)
     const conversations = new Conversations({
       rooms,
+      sessions: this.#sessions,
       turns,
       asks,
       sent,
@@ -125,7 +132,10 @@ export class Desk {
       for (const event of [...before, ...timeline]) found.push({ roomId, event })
     }
     await this.#keep(found)
-    for (const [roomId] of roomsOf(sync.rooms?.leave)) await this.#inbox.left(roomId)
+    for (const [roomId] of roomsOf(sync.rooms?.leave)) {
+      await this.#inbox.left(roomId)
+      await this.#sessions.parted(roomId, this.#options.now().getTime())
+    }
   }
 
   /** Begins what the last sync brought. */
@@ -170,6 +180,17 @@ export class Desk {
       queue: count('received', 'running'),
       undecryptable: count('unreadable', 'lost'),
     }
+  }
+
+  /** How many messages could not be read, at most a thousand of them. */
+  async unread(): Promise<number> {
+    const rows = await this.#options.db
+      .selectFrom('messaging_events')
+      .select('event_id')
+      .where('state', 'in', ['unreadable', 'lost'])
+      .limit(mostUnread)
+      .execute()
+    return rows.length
   }
 
   async #later(): Promise<void> {
@@ -263,9 +284,12 @@ export class Desk {
       .selectAll()
       .where('room_id', '=', roomId)
       .executeTakeFirst()
+    if (!row && !(await this.#sessions.areIn(roomId))) return
+    const others = await this.rooms.others(roomId)
+    if (others.length === 0) await this.#sessions.parted(roomId, this.#options.now().getTime())
+    else await this.#sessions.rejoined(roomId)
     if (!row) return
     await this.#tell(roomId, row.did, moves)
-    const others = await this.rooms.others(roomId)
     const isWider =
       row.kind === 'direct' &&
       row.did === null &&

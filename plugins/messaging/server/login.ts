@@ -79,6 +79,20 @@ export async function openAccount(options: LoginOptions): Promise<OpenedAccount>
   return { deviceId: opened.deviceId, since }
 }
 
+/** The token of the account's device, as the process that holds the account has kept it; undefined where nothing is kept. */
+export async function tokenOf({
+  db,
+  seal,
+  env,
+}: Pick<LoginOptions, 'db' | 'seal' | 'env'>): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('messaging_account')
+    .select('sealed')
+    .where('account', '=', env.MATRIX_ORACLE_ADMIN_USER_ID)
+    .executeTakeFirst()
+  return row && readKept(seal.open(row.sealed)).token
+}
+
 /** Whether the server knows keys of the device that the database has no more: then the device can read nothing. */
 async function isLost({ api, db, env }: LoginOptions, kept: Kept): Promise<boolean> {
   const account = env.MATRIX_ORACLE_ADMIN_USER_ID

@@ -4,6 +4,7 @@ import { definePlugin } from '#core'
 import { call, type TestUser } from '#core/testing'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
 import { OpenOracle } from '../../../test/support/open-oracle.ts'
+import { openFile } from '../device/device.ts'
 
 const barn = definePlugin({
   name: 'barn',
@@ -86,7 +87,7 @@ await onEachDatabase('files', ({ databaseUrl }) => {
       expect(sent.content.file === undefined).toBe(!encrypted)
       const bytes = await dora.api.download(uri, 10_000)
       if (!bytes) throw new Error('The file is not there.')
-      const plain = encrypted ? dora.device.openFile(bytes, sent.content.file) : bytes
+      const plain = encrypted ? await openFile(bytes, sent.content.file) : bytes
       expect(Buffer.from(plain).toString()).toBe(content)
       if (encrypted) expect(Buffer.from(bytes).toString('latin1')).not.toContain('harvest')
     }

@@ -1,8 +1,10 @@
 import { expect, it } from 'vitest'
-import { testApp } from '#core/testing'
+import { z } from 'zod'
+import { testApp, type TestApp } from '#core/testing'
 import { onEachDatabase, onPostgres } from '../../../test/support/each-database.ts'
 import { definePlugin, type Database } from '#core'
 import { messagingEnv, OpenOracle, oracleId } from '../../../test/support/open-oracle.ts'
+import messaging from '../index.ts'
 import { withMessagingTables } from '../tables.ts'
 
 const poem = Array.from({ length: 40 }, (_, n) => `word${n}`).join(' ')
@@ -58,8 +60,46 @@ await onEachDatabase('a crash', ({ databaseUrl }) => {
   })
 })
 
+/** What a turn reads that a process goes on with which does not hold the account. */
+const reader = definePlugin({
+  name: 'reader',
+  summary: 'Reads a file of the messaging server.',
+  uses: [messaging],
+  routes: {
+    'GET /read': {
+      input: z.object({ uri: z.string() }),
+      async run({ uri }, { plugins }) {
+        const api = await plugins.messaging?.media()
+        const bytes = await api?.download(uri, 1_000)
+        return { text: bytes && Buffer.from(bytes).toString() }
+      },
+    },
+  },
+})
+
 await onPostgres('two replicas', ({ databaseUrl }) => {
-  const open = new OpenOracle({ databaseUrl })
+  const open = new OpenOracle({ databaseUrl, plugins: [reader] })
+
+  it('know which of them holds the account, and both read the files that people sent', async () => {
+    const second = await testApp(open.appOptions())
+    try {
+      await open.loaded(second)
+      const noteOf = async (app: TestApp): Promise<string | undefined> =>
+        (await app.get('/health')).body.notes?.find(
+          ({ plugin }: { plugin: string }) => plugin === 'messaging',
+        )?.check
+      expect(await noteOf(open.app)).toBeUndefined()
+      expect(await noteOf(second)).toMatch(/^\S+:\d+ holds the account$/)
+      const ann = await open.person('ann')
+      const uri = await ann.api.upload(Buffer.from('The well is dry.'), 'text/plain')
+      for (const app of [open.app, second])
+        expect((await (await app.user()).get(`/read?uri=${uri}`)).body).toEqual({
+          text: 'The well is dry.',
+        })
+    } finally {
+      await second.close()
+    }
+  })
 
   it('hold the account one after the other, as one device, and answer each message once', async () => {
     const second = await testApp(open.appOptions())

@@ -77,6 +77,19 @@ export class Person {
     await this.api.post(path`/join/${roomId}`, {})
   }
 
+  async leave(roomId: string): Promise<void> {
+    await this.api.post(path`/rooms/${roomId}/leave`, {})
+  }
+
+  /** Puts somebody out of a room. */
+  async kick(roomId: string, account: string): Promise<void> {
+    await this.api.post(path`/rooms/${roomId}/kick`, { user_id: account })
+  }
+
+  async invite(roomId: string, account: string): Promise<void> {
+    await this.api.post(path`/rooms/${roomId}/invite`, { user_id: account })
+  }
+
   async encryptRoom(roomId: string): Promise<void> {
     await this.api.put(path`/rooms/${roomId}/state/m.room.encryption`, megolm)
     await this.#until(() => this.#roomOf(roomId).isEncrypted, 'the room is encrypted')

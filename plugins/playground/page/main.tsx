@@ -1,8 +1,8 @@
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { OracleClientProvider } from 'oracle-runtime-client'
+import { Fault } from 'oracle-runtime-client/view'
 import { meetOracle } from './oracle.ts'
-import { Fault } from './parts/fault.tsx'
 import { Playground } from './playground.tsx'
 import { recordTraffic } from './traffic.ts'
 

@@ -1,5 +1,4 @@
-import { useCallback, useEffect, useState } from 'react'
-import { createOracleClient, OracleError, type OracleClient } from 'oracle-runtime-client'
+import { createOracleClient, type OracleClient } from 'oracle-runtime-client'
 import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
 
 /** The oracle that the page talks to, and its user: a key that the page makes on the first visit and keeps in this browser. */
@@ -87,21 +86,4 @@ export async function answer(path: string, call: Ask & { text?: string } = {}): 
     body: call.text ?? (body === undefined ? undefined : JSON.stringify(body)),
     signal,
   })
-}
-
-/** The JSON of a path, which the page asks for again when the path changes. Without a path the page asks for nothing. */
-export function useAnswer<T>(path: string | undefined) {
-  const [state, setState] = useState<{ data?: T; error?: OracleError; path?: string }>({})
-  const [turn, setTurn] = useState(0)
-  useEffect(() => {
-    if (path === undefined) return
-    const stop = new AbortController()
-    ask<T>(path, { signal: stop.signal }).then(
-      (data) => !stop.signal.aborted && setState({ data, path }),
-      (error: OracleError) => !stop.signal.aborted && setState({ error, path }),
-    )
-    return () => stop.abort()
-  }, [path, turn])
-  const reload = useCallback(() => setTurn((count) => count + 1), [])
-  return { ...state, isLoading: path !== undefined && state.path !== path, reload }
 }

@@ -1,9 +1,21 @@
-import { lazy, Suspense, useCallback, useEffect, useRef, useState, type ReactNode } from 'react'
+import {
+  lazy,
+  type ReactNode,
+  Suspense,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react'
 import type { AnyEvent } from 'oracle-runtime-client'
+import { ViewRoot } from 'oracle-runtime-client/view'
 import type { Oracle } from './oracle.ts'
 import { labelOf, readBrought, type Brought } from './brought.ts'
-import { Bell } from './parts/bell.tsx'
-import { Boundary } from './parts/boundary.tsx'
+import { Bell } from './frame/bell.tsx'
+import { Pane } from './frame/pane.tsx'
+import { Rail } from './frame/rail.tsx'
+import { hostOf } from './host.ts'
 import { newChat, to, useRoute } from './route.ts'
 import { ChatView } from './views/chat.tsx'
 import { WireView } from './views/wire.tsx'
@@ -16,45 +28,34 @@ const ApiView = lazy(async () => ({ default: (await import('./views/api.tsx')).A
 const CapabilitiesView = lazy(async () => ({
   default: (await import('./views/capabilities.tsx')).CapabilitiesView,
 }))
-const LedgerView = lazy(async () => ({ default: (await import('./views/ledger.tsx')).LedgerView }))
-const PhoneView = lazy(async () => ({ default: (await import('./views/phone.tsx')).PhoneView }))
-const RegistryView = lazy(async () => ({
-  default: (await import('./views/registry.tsx')).RegistryView,
-}))
 const RunsView = lazy(async () => ({ default: (await import('./views/runs.tsx')).RunsView }))
-const SamplingView = lazy(async () => ({
-  default: (await import('./views/sampling.tsx')).SamplingView,
-}))
 
 const views = {
   chat: 'Chat',
   runs: 'Runs',
   capabilities: 'Capabilities',
   wire: 'Wire',
-  phone: 'Phone',
-  sampling: 'Sampling',
-  registry: 'Registry',
-  ledger: 'Ledger',
   api: 'API',
 } as const
 type View = keyof typeof views
+const isOwn = (name: string): name is View => Object.hasOwn(views, name)
 
 /**
  * The frame around the views. It keeps what several views need: the chat, and what the agent loaded in the chat. Half of the
  * length is the markup of the frame.
  */
 export function Playground({ oracle }: { oracle: Oracle }) {
-  const [name = '', detail = '', ...rest] = useRoute()
+  const [name = '', ...route] = useRoute()
   const found = useBrought(oracle)
   const brought = found ?? none
   const other = brought.find((one) => one.name === name)
-  const view: View = Object.hasOwn(views, name) ? (name as View) : 'chat'
   const [said, announce] = useState('')
   const [sessionId, setSessionId] = useState('')
   const [loadedNow, setLoadedNow] = useState<ReadonlySet<string>>(new Set())
   const [draft, setDraft] = useState('')
-  const isChat = name === 'chat' && detail !== '' && detail !== newChat
-  if (isChat && detail !== sessionId) setSessionId(detail)
+  const [isFolded, setFolded] = useFolding()
+  const open = name === 'chat' && route[0] !== newChat ? route[0] : undefined
+  if (open && open !== sessionId) setSessionId(open)
 
   const hear = useCallback((event: AnyEvent) => {
     if (event.eventName === 'run') setLoadedNow(new Set())
@@ -65,103 +66,95 @@ export function Playground({ oracle }: { oracle: Oracle }) {
   }, [])
 
   // The chat goes to an address of its own, so a name that a plugin may bring waits until that is known.
-  const isOpen = found === undefined && name !== '' && !Object.hasOwn(views, name)
-  const shownName = other?.name ?? view
+  const isAsking = found === undefined && name !== '' && !isOwn(name)
+  const shown = isAsking ? '' : (other?.name ?? (isOwn(name) ? name : 'chat'))
+  const opened = useOpened(shown, route)
   const tabs = [
     ...Object.entries(views),
     ...brought.map((one) => [one.name, labelOf(one)] as const),
-  ]
-  const here = useRef<HTMLAnchorElement>(null)
-  useEffect(() => {
-    here.current?.scrollIntoView({ inline: 'center', block: 'nearest' })
-  }, [shownName])
+  ].map(([key, label]) => ({
+    name: key,
+    label,
+    href: key === 'chat' && sessionId ? to('chat', sessionId) : to(key, ...(opened.get(key) ?? [])),
+  }))
 
-  const shown: Record<View, () => ReactNode> = {
-    chat: () => (
-      <ChatView
-        oracle={oracle}
-        sessionId={detail}
-        draft={draft}
-        onDraftSent={() => setDraft('')}
-        onEvent={hear}
-      />
-    ),
-    runs: () => <RunsView sessionId={detail || sessionId} runId={rest[0]} />,
-    capabilities: () => (
+  const host = useOwnHost(oracle, sessionId, announce)
+  const shownView = (view: View, [detail = '', more]: readonly string[]): ReactNode => {
+    if (view === 'chat')
+      return (
+        <ChatView
+          oracle={oracle}
+          sessionId={detail}
+          draft={draft}
+          onDraftSent={() => setDraft('')}
+          onEvent={hear}
+        />
+      )
+    if (view === 'runs') return <RunsView sessionId={detail || sessionId} runId={more} />
+    if (view === 'wire') return <WireView />
+    if (view === 'api') return <ApiView />
+    return (
       <CapabilitiesView
         oracle={oracle}
         sessionId={sessionId}
         loadedNow={loadedNow}
         onAsk={setDraft}
       />
-    ),
-    wire: () => <WireView />,
-    phone: () => <PhoneView />,
-    sampling: () => <SamplingView />,
-    registry: () => <RegistryView oracle={oracle} selected={detail || undefined} />,
-    ledger: () => <LedgerView oracle={oracle} />,
-    api: () => <ApiView />,
+    )
   }
 
   return (
-    <div className="app">
+    <div className={isFolded ? 'app folded' : 'app'}>
       <a className="skip" href="#main" onClick={focusMain}>
         Skip to the view
       </a>
       <header className="side">
-        <div className="brand">
-          <img src="icon.svg" alt="" width="24" height="24" />
-          <p>{oracle.name}</p>
-          <Bell oracle={oracle} sessionId={view === 'chat' ? detail : ''} />
+        <img src="icon.svg" alt={oracle.name} title={oracle.name} width="28" height="28" />
+        <Rail tabs={tabs} shown={shown} />
+        <div className="below">
+          <Bell oracle={oracle} sessionId={shown === 'chat' ? (open ?? '') : ''} />
+          <button
+            type="button"
+            className="quiet fold"
+            aria-pressed={isFolded}
+            aria-keyshortcuts="Control+B Meta+B"
+            title="Fold the list of chats (Ctrl B)"
+            onClick={() => setFolded(!isFolded)}
+          >
+            <span aria-hidden="true">{isFolded ? '»' : '«'}</span>
+            <span className="hidden">Fold the list of chats</span>
+          </button>
         </div>
-        <nav aria-label="Views">
-          <ul>
-            {tabs.map(([key, label]) => (
-              <li key={key}>
-                <a
-                  href={key === 'chat' && sessionId ? to('chat', sessionId) : to(key)}
-                  ref={key === shownName ? here : undefined}
-                  aria-current={key === shownName ? 'page' : undefined}
-                >
-                  {label}
-                </a>
-              </li>
-            ))}
-          </ul>
-        </nav>
-        <p className="foot">
-          oracle-runtime {oracle.runtime}
-          <br />
-          model {oracle.model}
-          {oracle.price && (
-            <>
-              <br />
-              {oracle.price}
-            </>
-          )}
-        </p>
       </header>
-      <main id="main" tabIndex={-1} className={shownName}>
-        <Title text={other ? labelOf(other) : views[view]} isQuiet={shownName === 'chat'} />
-        <Boundary key={shownName}>
-          {isOpen && !other ? (
-            <p role="status">Asking…</p>
-          ) : (
-            <Suspense fallback={<p role="status">Asking…</p>}>
-              {other ? (
-                <BroughtView
-                  view={other}
-                  oracle={oracle}
-                  sessionId={sessionId}
-                  route={[detail, ...rest].filter((part) => part !== '')}
-                  announce={announce}
-                />
-              ) : (
-                shown[view]()
-              )}
-            </Suspense>
-          )}
-        </Boundary>
+      <main id="main" tabIndex={-1}>
+        {isAsking && <p role="status">Asking…</p>}
+        {[...opened].map(([key, at]) => {
+          const view = brought.find((one) => one.name === key)
+          if (!view && !isOwn(key)) return null
+          return (
+            <Pane
+              key={key}
+              name={view ? 'plugin' : key}
+              title={view ? labelOf(view) : isOwn(key) ? views[key] : ''}
+              isQuiet={key === 'chat'}
+              isShown={key === shown}
+            >
+              <Suspense fallback={<p role="status">Asking…</p>}>
+                {view ? (
+                  <BroughtView
+                    view={view}
+                    oracle={oracle}
+                    sessionId={sessionId}
+                    route={at}
+                    announce={announce}
+                  />
+                ) : (
+                  <ViewRoot host={host}>{isOwn(key) && shownView(key, at)}</ViewRoot>
+                )}
+              </Suspense>
+            </Pane>
+          )
+        })}
         <p className="hidden" role="status">
           {said}
         </p>
@@ -171,31 +164,49 @@ export function Playground({ oracle }: { oracle: Oracle }) {
 }
 
 const none: readonly Brought[] = []
+const nowhere: readonly string[] = []
 
 /** What plugins bring to this page, once it is known. A name that the page has itself stays the page's. */
 function useBrought(oracle: Oracle): readonly Brought[] | undefined {
   const [brought, setBrought] = useState<readonly Brought[]>()
   useEffect(() => {
-    void readBrought(oracle).then((all) =>
-      setBrought(all.filter(({ name }) => !Object.hasOwn(views, name))),
-    )
+    void readBrought(oracle).then((all) => setBrought(all.filter(({ name }) => !isOwn(name))))
   }, [oracle])
   return brought
 }
 
-/** The view's heading. It takes the focus when the view changes, so that the keyboard and a screen reader start at the view. */
-function Title({ text, isQuiet }: { text: string; isQuiet: boolean }) {
-  const heading = useRef<HTMLHeadingElement>(null)
-  const before = useRef(text)
+type Opened = ReadonlyMap<string, readonly string[]>
+
+/** The views that were opened, each with what stood last in the address behind its name. */
+function useOpened(shown: string, route: readonly string[]): Opened {
+  const [opened, setOpened] = useState<Opened>(new Map())
+  const at = route.filter((part) => part !== '')
+  if (shown === '' || opened.get(shown)?.join('/') === at.join('/')) return opened
+  const now = new Map(opened).set(shown, at)
+  setOpened(now)
+  return now
+}
+
+/** The page's own views are given what the views of plugins are given. */
+function useOwnHost(oracle: Oracle, sessionId: string, announce: (sentence: string) => void) {
+  const latest = useRef({ sessionId, route: nowhere, announce })
+  latest.current = { ...latest.current, sessionId, announce }
+  return useMemo(() => hostOf('page', oracle, latest), [oracle])
+}
+
+/** Whether the list of chats is folded away; Ctrl or ⌘ with B folds it and brings it back. */
+function useFolding() {
+  const [isFolded, setFolded] = useState(false)
   useEffect(() => {
-    if (before.current !== text) heading.current?.focus({ preventScroll: true })
-    before.current = text
-  }, [text])
-  return (
-    <h1 ref={heading} tabIndex={-1} className={isQuiet ? 'hidden' : ''}>
-      {text}
-    </h1>
-  )
+    const hear = (event: KeyboardEvent) => {
+      if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'b') return
+      event.preventDefault()
+      setFolded((was) => !was)
+    }
+    addEventListener('keydown', hear)
+    return () => removeEventListener('keydown', hear)
+  }, [])
+  return [isFolded, setFolded] as const
 }
 
 function focusMain(event: { preventDefault(): void }) {

@@ -6,6 +6,7 @@ import * as liveAgent from 'oracle-runtime-client/live-agent'
 import * as memory from 'oracle-runtime-client/memory'
 import * as notices from 'oracle-runtime-client/notices'
 import * as payments from 'oracle-runtime-client/payments'
+import * as view from 'oracle-runtime-client/view'
 
 /** Puts what the page has where the views of plugins look for it, so that none of them brings React along. */
 Object.assign(globalThis, {
@@ -18,5 +19,6 @@ Object.assign(globalThis, {
     'oracle-runtime-client/memory': memory,
     'oracle-runtime-client/payments': payments,
     'oracle-runtime-client/notices': notices,
+    'oracle-runtime-client/view': view,
   },
 })

@@ -38,6 +38,10 @@ export class SessionsForPlugins {
     return {
       ...runs.sessionsOf(plugin),
       messages: (read) => readMessages(plugin, from, read),
+      delete: async (session) => {
+        const { user, session: id } = readWhich(plugin, session)
+        await runs.deleteSession(user.did, id)
+      },
       shared: async (session) => {
         const { user, session: id } = readWhich(plugin, session)
         await runs.sessions.demand(user.did, id)

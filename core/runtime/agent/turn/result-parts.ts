@@ -45,7 +45,7 @@ async function keepAll(
   files: FilesOfTurn | undefined,
 ): Promise<KeptParts> {
   const words: string[] = []
-  const meant: NewFile[] = []
+  const meant: { readonly file: NewFile; readonly isKept: boolean }[] = []
   let bytes = 0
   for (const piece of pieces) {
     if (piece.type === 'text') {
@@ -58,20 +58,20 @@ async function keepAll(
       if (meant.length >= mostFiles) throw tooManyFiles(meant.length + 1)
       if (bytes + file.body.length > mostBytesTogether) throw filesTooLarge(name)
       bytes += file.body.length
-      meant.push(file)
+      meant.push({ file, isKept: piece.keep !== false })
     } catch (error) {
       words.push(whyNot(piece, name, error))
     }
   }
   const parts: MessagePart[] = []
   if (!files)
-    for (const { type, name } of meant)
-      words.push(`[${type} ${JSON.stringify(name)}: nothing keeps files here]`)
+    for (const { file } of meant)
+      words.push(`[${file.type} ${JSON.stringify(file.name)}: nothing keeps files here]`)
   else
     // One after the other: where there is no room for all, those that come first are kept.
-    for (const file of meant)
+    for (const { file, isKept } of meant)
       try {
-        parts.push(...(await files.keep([file])))
+        parts.push(...(isKept ? await files.keep([file]) : [files.hold(file)]))
       } catch (error) {
         words.push(whyNot(file, file.name, error))
       }

@@ -14,6 +14,7 @@ export const inTransaction: Pick<AnyRunContext, 'sessions' | 'turns' | 'models' 
     message: async () => refuse('sessions.message'),
     messages: async () => refuse('sessions.messages'),
     shared: async () => refuse('sessions.shared'),
+    delete: async () => refuse('sessions.delete'),
   },
   turns: {
     start: () => refuse('turns.start'),

@@ -1,5 +1,5 @@
 import { Component, type ReactNode } from 'react'
-import { Fault } from './fault.tsx'
+import { Fault } from 'oracle-runtime-client/view'
 
 /** Shows the error of a view that throws in place of that view; the other views continue to work. */
 export class Boundary extends Component<{ children: ReactNode }, { error?: unknown }> {

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react'
 import { inCoins, usePayments } from 'oracle-runtime-client/payments'
-import { Fault } from './fault.tsx'
+import { Fault } from 'oracle-runtime-client/view'
 
 /** What the oracle asks to be paid before the next turn: the claims, their turns, and a button that pays. */
 export function Payment(props: {

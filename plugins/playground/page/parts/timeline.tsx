@@ -1,4 +1,4 @@
-import { Json } from './json.tsx'
+import { Json } from 'oracle-runtime-client/view'
 
 /** A step of a run, as the server's trace tells it. */
 export interface Step {

@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
 import type { Approval as Ask, ForeignSource } from 'oracle-runtime-client'
-import { Fault } from '../parts/fault.tsx'
-import { Lines } from '../parts/inputs.tsx'
+import { Fault, LinesField } from 'oracle-runtime-client/view'
 
 interface Props {
   readonly approval: Ask
@@ -40,7 +39,7 @@ export function Approval({ approval, isSending, onAnswer }: Props) {
         <code>{pending.toolName}</code> needs your approval
       </h3>
       {pending.foreign && <Foreign sources={pending.foreign} />}
-      <Lines label="Arguments" value={text} onChange={setText} rows={rowsOf(text)} />
+      <LinesField label="Arguments" value={text} onChange={setText} rows={rowsOf(text)} />
       <Fault error={fault} />
       <div className="row">
         <button type="button" onClick={agree}>

@@ -1,23 +1,18 @@
 import { useEffect, useRef, useState } from 'react'
-import type { ShowView, ViewHost } from 'oracle-runtime-client/view'
+import { Fault, type ShowView, type ViewHost } from 'oracle-runtime-client/view'
 import { hearFaults, type Brought } from '../brought.ts'
-import { ask, type Oracle } from '../oracle.ts'
-import { Fault } from '../parts/fault.tsx'
-import { go } from '../route.ts'
+import { type Around, hostOf } from '../host.ts'
+import type { Oracle } from '../oracle.ts'
 import { words } from '../words.ts'
 import '../shared.ts'
 
-interface Props {
+interface Props extends Around {
   readonly view: Brought
   readonly oracle: Oracle
-  readonly sessionId: string
-  readonly route: readonly string[]
-  readonly announce: (sentence: string) => void
 }
 
 /** The states of a plugin in which its view cannot be read. */
 const away = ['excluded', 'failed', 'disabled']
-const kept = new Map<string, Map<string, unknown>>()
 
 /** A view that a plugin brings, or why it is not there. What goes wrong in it stays in it. */
 export function BroughtView(props: Props) {
@@ -34,7 +29,7 @@ export function BroughtView(props: Props) {
 }
 
 function Shown(props: Props) {
-  const { view } = props
+  const { view, oracle } = props
   const box = useRef<HTMLDivElement>(null)
   const [fault, setFault] = useState<{ readonly error: unknown }>()
   const [tries, setTries] = useState(0)
@@ -44,7 +39,9 @@ function Shown(props: Props) {
     if (!box.current) return
     const element = document.createElement('div')
     box.current.append(element)
-    return present(view, tries, element, hostOf(latest), (error) => setFault({ error }))
+    return present(view, tries, element, hostOf(view.name, oracle, latest), (error) =>
+      setFault({ error }),
+    )
     // The address is a part of what a view shows, so another address shows the view anew.
   }, [view.module, tries, props.route.join('/')])
   return (
@@ -105,31 +102,4 @@ function present(
   }
   show().catch(fail)
   return end
-}
-
-/** What a view is given. It reads the page when it asks, so it need not be shown anew. */
-function hostOf(latest: { readonly current: Props }): ViewHost {
-  const { view, oracle } = latest.current
-  const keep = kept.get(view.name) ?? new Map<string, unknown>()
-  kept.set(view.name, keep)
-  return {
-    client: oracle.client,
-    oracleDid: oracle.did,
-    get sessionId() {
-      return latest.current.sessionId
-    },
-    session: (id) => go('chat', id),
-    get route() {
-      return latest.current.route
-    },
-    go: (...route) => go(view.name, ...route),
-    ask,
-    get theme() {
-      return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'
-    },
-    locale: navigator.language,
-    words,
-    announce: (sentence) => latest.current.announce(sentence),
-    keep,
-  }
 }

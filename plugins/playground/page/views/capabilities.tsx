@@ -1,9 +1,7 @@
 import { useEffect, useState } from 'react'
 import { useCapabilities, type Capability } from 'oracle-runtime-client'
+import { Copy, Fault, type JsonSchema, SchemaForm, type Values } from 'oracle-runtime-client/view'
 import type { Oracle } from '../oracle.ts'
-import { Copy } from '../parts/copy.tsx'
-import { Fault } from '../parts/fault.tsx'
-import { SchemaForm, type JsonSchema, type Values } from '../parts/schema-form.tsx'
 import { go } from '../route.ts'
 
 interface Props {

@@ -20,9 +20,9 @@ import {
   useThreads,
   Waiting as Waits,
 } from 'oracle-runtime-client/ui'
+import { Fault } from 'oracle-runtime-client/view'
 import type { Oracle } from '../oracle.ts'
 import { AttachButton, UploadList } from '../parts/attach.tsx'
-import { Fault } from '../parts/fault.tsx'
 import { Payment, TurnCost } from '../parts/payment.tsx'
 import { answersOf, Incognito } from '../parts/remembered.tsx'
 import { toldBy, ToldLines, withTold, type Told } from '../parts/told.tsx'
@@ -313,6 +313,7 @@ function Conversation({
             </select>
           </label>
           <span className="faint">{run.reconnecting ? 'Reconnecting…' : ''}</span>
+          {oracle.price && <span className="faint">{oracle.price}</span>}
           {oracle.price && <TurnCost oracleDid={oracle.did} runId={run.ended && run.runId} />}
           {isBusy ? (
             <button type="button" className="stop" onClick={stop}>

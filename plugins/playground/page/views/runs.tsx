@@ -1,6 +1,4 @@
-import { useAnswer } from '../oracle.ts'
-import { Fault } from '../parts/fault.tsx'
-import { Json } from '../parts/json.tsx'
+import { Fault, Json, useAnswer } from 'oracle-runtime-client/view'
 import { Timeline, type Step } from '../parts/timeline.tsx'
 import { to } from '../route.ts'
 

@@ -1,7 +1,7 @@
 import { createContext, useContext } from 'react'
 import type { UIComponentProps, UIComponents } from 'oracle-runtime-client'
+import { Json } from 'oracle-runtime-client/view'
 import { FileList } from '../parts/file-view.tsx'
-import { Json } from '../parts/json.tsx'
 
 const TimesContext = createContext<ReadonlyMap<string, number>>(new Map())
 

@@ -1,5 +1,5 @@
 import { useState, useSyncExternalStore } from 'react'
-import { Copy } from '../parts/copy.tsx'
+import { Copy } from 'oracle-runtime-client/view'
 import { traffic, type Piece } from '../traffic.ts'
 
 const kinds = { http: 'Requests', sse: 'Stream frames', socket: 'Socket frames' } as const

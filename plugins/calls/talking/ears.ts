@@ -1,0 +1,56 @@
+import type { FromMedia } from '../media/messages.ts'
+import type { Hearing, OpenUtterance } from '../speech/port.ts'
+
+/** What ears hear with, and whom they tell. */
+export interface EarsOptions {
+  /** Without one the page understands speech, or nothing does. */
+  readonly hearing: Hearing | undefined
+  readonly language: string | undefined
+  readonly signal: AbortSignal
+  /** Somebody begins to speak. */
+  begun(): void
+  partial(text: string): void
+  understood(text: string, number: number): void
+  failed(error: unknown): void
+}
+
+/** Takes what a person says to what understands it, one utterance after another. */
+export class Ears {
+  readonly #options: EarsOptions
+  #open: OpenUtterance | undefined
+  #number = 0
+
+  constructor(options: EarsOptions) {
+    this.#options = options
+  }
+
+  /** What the thread of sound tells of the person's voice. */
+  take(message: FromMedia): void {
+    if (message.type === 'begun') this.#begin()
+    else if (message.type === 'sound') this.#open?.push(message.pcm)
+    else if (message.type === 'paused') this.#open?.pause?.()
+    else if (message.type === 'resumed') this.#open?.goOn?.()
+    else if (message.type === 'ended') void this.#end(message.voicedMs)
+  }
+
+  #begin(): void {
+    const { hearing, language, signal, begun, partial } = this.#options
+    begun()
+    this.#open = hearing?.open({ ...(language && { language }), partial, signal })
+  }
+
+  async #end(voicedMs: number): Promise<void> {
+    const open = this.#open
+    this.#open = undefined
+    if (!open) return
+    if (voicedMs === 0) return open.drop?.()
+    const number = ++this.#number
+    const { signal, understood, failed } = this.#options
+    try {
+      const { text } = await open.end()
+      if (!signal.aborted) understood(text, number)
+    } catch (error) {
+      if (!signal.aborted) failed(error)
+    }
+  }
+}

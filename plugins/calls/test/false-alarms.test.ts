@@ -1,0 +1,126 @@
+import { createDecoder, createEncoder } from 'libopus-wasm'
+import { expect, it } from 'vitest'
+import { describeWith } from '../../../test/support/services.ts'
+import { Echo } from '../media/echo.ts'
+import { Utterances } from '../media/utterances.ts'
+import { voiceDetector } from '../media/voice-detector.ts'
+import { joined, voiceByCommand } from '../speech/command.ts'
+import { Resampler } from '../speech/resample.ts'
+
+const second = 16_000
+const story =
+  'Once upon a time there was a fisherman who lived with his wife in a small hut by the sea. Every day he went out ' +
+  'and cast his line, and waited, and looked into the clear water. One day the line went deep down, and when he pulled ' +
+  'it up he had caught a large fish, which spoke to him and asked for its life.'
+
+/** What a voice says, at 48 kHz. */
+async function said(text: string, voice: string): Promise<Int16Array> {
+  const espeak = voiceByCommand('espeak-ng', ['espeak-ng', '--stdin', '--stdout', '-v', voice])
+  const resampler = new Resampler()
+  const pieces: Int16Array[] = []
+  for await (const spoken of espeak.speak(text, { signal: AbortSignal.timeout(30_000) }))
+    pieces.push(resampler.push(spoken))
+  return joined(pieces)
+}
+
+/** Sound of 48 kHz as it comes out of a call: by Opus, at 16 kHz. */
+async function called(sound: Int16Array): Promise<Int16Array> {
+  const encoder = await createEncoder({ sampleRate: 48_000, channels: 1, bitrate: 32_000 })
+  const decoder = await createDecoder({ sampleRate: 16_000, channels: 1 })
+  const pieces: Int16Array[] = []
+  for (let at = 0; at + 960 <= sound.length; at += 960)
+    pieces.push(decoder.decode(encoder.encode(sound.slice(at, at + 960))))
+  encoder.free()
+  decoder.free()
+  return joined(pieces)
+}
+
+const louder = (sound: Int16Array, by: number) => sound.map((sample) => Math.round(sample * by))
+const silence = (seconds: number) => new Int16Array(Math.round(second * seconds))
+
+/** What is made of sound at the microphone, while the agent says something, or nothing. */
+async function heardOf(microphone: Int16Array, agent: Int16Array = new Int16Array(0)) {
+  const detector = await voiceDetector()
+  const echo = new Echo()
+  const isVoice = (frame: Int16Array) => {
+    echo.heard(frame)
+    return detector.isVoice(frame) && !echo.isOwn()
+  }
+  const heard = { over: 0, sure: 0, utterances: [] as number[], firstOverMs: 0 }
+  let atMs = 0
+  const events = {
+    begun: () => {},
+    sound: () => {},
+    paused: () => {},
+    resumed: () => {},
+    ended: (voicedMs: number) => voicedMs > 0 && heard.utterances.push(voicedMs),
+    over: () => {
+      heard.over++
+      heard.firstOverMs ||= atMs
+    },
+    sure: () => heard.sure++,
+  }
+  const utterances = new Utterances({ isVoice }, 600, events)
+  for (let at = 0; at + 320 <= microphone.length; at += 320) {
+    const sent = agent.subarray(at * 3, at * 3 + 960)
+    const isSaid = sent.length === 960
+    echo.sent(isSaid ? sent : undefined)
+    utterances.isSpoken = isSaid
+    utterances.push(microphone.slice(at, at + 320))
+    atMs += 20
+  }
+  detector.free()
+  return heard
+}
+
+await describeWith('espeak', 'what is no voice of a person', () => {
+  it('the agent’s own voice, coming back 140 ms later at -20 dB for a minute, interrupts nobody', async () => {
+    const once = await said(story, 'en')
+    const agent = joined([once, once, once, once]).subarray(0, 48_000 * 60)
+    const back = joined([silence(0.14), await called(louder(agent, 0.1))])
+    expect(await heardOf(back, agent)).toMatchObject({ over: 0, sure: 0, utterances: [] })
+  })
+
+  it.each(['en+f3', 'en', 'fr'])(
+    'a person (%s) who speaks over that echo is heard',
+    async (voice) => {
+      const agent = await said(story, 'en')
+      const back = joined([silence(0.14), await called(louder(agent, 0.1))])
+      const person = await called(
+        await said('Excuse me, I have another question about fish.', voice),
+      )
+      const from = 4 * second
+      const both = back.map((sample, at) => sample + Math.round((person[at - from] ?? 0) * 0.5))
+      const heard = await heardOf(both, agent)
+      expect(heard.sure).toBe(1)
+      expect(heard.firstOverMs).toBeGreaterThan(4_000)
+      expect(heard.firstOverMs).toBeLessThan(4_700)
+    },
+  )
+
+  it('steady noise for a minute is no utterance and no interruption, and a question after it is heard', async () => {
+    let seed = 1
+    const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647 - 0.5
+    const noise = await called(Int16Array.from({ length: 48_000 * 60 }, () => random() * 12_000))
+    const hum = await called(
+      Int16Array.from({ length: 48_000 * 60 }, (_, i) => 8_000 * Math.sin(i / 60) + random() * 800),
+    )
+    const question = await called(await said('How is the weather in Nairobi today?', 'en'))
+    for (const steady of [noise, hum]) {
+      const agent = new Int16Array(48_000 * 30)
+      expect(await heardOf(joined([silence(1), steady]), agent)).toMatchObject({
+        sure: 0,
+        utterances: [],
+      })
+      const after = joined([silence(1), steady, silence(2), question, silence(2)])
+      expect((await heardOf(after)).utterances).toHaveLength(1)
+    }
+  })
+
+  it('twenty coughs of 300 ms hold the agent and cut nothing', async () => {
+    const burst = (await called(await said('ha', 'en'))).subarray(0, Math.round(second * 0.3))
+    const coughs = joined(Array.from({ length: 20 }, () => joined([silence(2), burst])))
+    const heard = await heardOf(coughs, new Int16Array(coughs.length * 3))
+    expect(heard.sure).toBe(0)
+  })
+})

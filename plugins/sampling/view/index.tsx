@@ -1,0 +1,19 @@
+import { createRoot } from 'react-dom/client'
+import { addStyle, type ShowView, ViewRoot } from 'oracle-runtime-client/view'
+import { SamplingView } from './sampling.tsx'
+import style from './style.css?inline'
+
+const show: ShowView = (element, host) => {
+  const removeStyle = addStyle(style)
+  const root = createRoot(element)
+  root.render(
+    <ViewRoot host={host}>
+      <SamplingView />
+    </ViewRoot>,
+  )
+  return () => {
+    root.unmount()
+    removeStyle()
+  }
+}
+export default show

@@ -1,0 +1,71 @@
+import { chromium, type Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { call, resultOf, scriptedModel, testApp, type TestApp } from '#core/testing'
+import calls from '../../plugins/calls/index.ts'
+import playground from '../../plugins/playground/index.ts'
+import { builtPage } from '../support/built-page.ts'
+import { describeWith } from '../support/services.ts'
+
+const patient = 60_000
+
+await describeWith('chromium', 'the camera in a call', (program) => {
+  const steps = [call('look_at_camera'), 'A picture.', call('look_at_camera'), 'Nothing to see.']
+  const model = scriptedModel(steps, { reads: { image: ['image/*'] } })
+  let app: TestApp
+  let browser: Browser
+
+  beforeAll(async () => {
+    await builtPage()
+    app = await testApp({
+      plugins: [playground, calls],
+      model,
+      env: { NODE_ENV: 'development', CALLS_VOICE: 'none', CALLS_HEARING: 'typed' },
+    })
+    browser = await chromium.launch({
+      executablePath: program.includes('/') ? program : `/usr/bin/${program}`,
+      args: [
+        ...['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
+        ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
+        ...['--allow-loopback-in-peer-connection', '--autoplay-policy=no-user-gesture-required'],
+      ],
+    })
+  }, 240_000)
+  afterAll(async () => {
+    await browser?.close()
+    await app?.close()
+  }, 60_000)
+
+  it('is looked at when the model asks, and by nobody else', async () => {
+    const context = await browser.newContext()
+    context.setDefaultTimeout(patient)
+    const page = await context.newPage()
+    await page.goto(`${app.url}/playground/#/calls`)
+    await page.getByRole('button', { name: 'Call with camera' }).click()
+    await page.getByText('Listening.').waitFor()
+    const ask = async (words: string, answer: string) => {
+      await page.getByLabel('Say it in writing').fill(words)
+      await page.keyboard.press('Enter')
+      await page.getByRole('log', { name: 'Captions' }).getByText(answer).waitFor()
+    }
+    await ask('What do you see?', 'A picture.')
+    const { messages, file } = model.requests[1]!
+    const looked = messages.find((message) => message.role === 'tool')
+    const [part] = looked?.parts ?? []
+    expect(part).toMatchObject({ type: 'image', mediaType: 'image/webp', name: 'camera.webp' })
+    const bytes = await file!(part!.file)
+    const size = await page.evaluate(async (base64) => {
+      const file = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))
+      const blob = new Blob([file], { type: 'image/webp' })
+      const { width, height } = await createImageBitmap(blob)
+      return [width, height]
+    }, Buffer.from(bytes).toString('base64'))
+    expect(size).toEqual([640, 480])
+    await page.getByRole('button', { name: 'Camera on' }).click()
+    await page.getByRole('button', { name: 'Camera off' }).waitFor()
+    await ask('And now?', 'Nothing to see.')
+    expect(String(resultOf(model.requests[3]!, 'look_at_camera'))).toContain('the camera is off')
+    await page.getByRole('button', { name: 'Hang up' }).click()
+    await page.getByText('You hung up.').waitFor()
+    await context.close()
+  }, 240_000)
+})
