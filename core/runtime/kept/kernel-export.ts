@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, UserDataItem } from '../../plugin.ts'
 import { roomNameOf } from '../base/room-name.ts'
-import { isWaiting } from '../turns/journal/open-runs.ts'
+import { isWaiting } from '../turns/indexes/open-runs.ts'
 
 /** Whose data is exported, and where from. */
 export interface ExportOf {

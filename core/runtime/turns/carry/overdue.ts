@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Notices } from '../../notices/notices.ts'
 import type { Settler } from '../gates/settler.ts'
-import { isWaiting } from '../journal/open-runs.ts'
+import { isWaiting } from '../indexes/open-runs.ts'
 import { closeWaiting } from '../journal/stop.ts'
 import { unanswered } from '../journal/steps.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'

@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import { prepared } from '../../store/prepared.ts'
-import { isOpenIn } from '../journal/open-runs.ts'
+import { isOpenIn } from '../indexes/open-runs.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase, RunsTable } from '../journal/tables.ts'
 import type { StepRow } from '../journal/steps.ts'

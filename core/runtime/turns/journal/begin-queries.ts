@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import { prepared } from '../../store/prepared.ts'
-import { isAtWork, isOpenOrWaiting } from './open-runs.ts'
+import { isAtWork, isOpenOrWaiting } from '../indexes/open-runs.ts'
 import type { RunStore } from './store.ts'
 import type { RunsTable, StepsTable } from './tables.ts'
 import { tellsAs, type Telling } from '../../store/channels/channels.ts'

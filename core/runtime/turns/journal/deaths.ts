@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { isAtWork } from './open-runs.ts'
+import { isAtWork } from '../indexes/open-runs.ts'
 import type { RunRow, RunStore } from './store.ts'
 
 /** How many processes may die with a run, without a step of its journal between, before no process carries it again. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { isKnownForm } from '../stored-version.ts'
 import { deathsAtMost, isAlive } from './deaths.ts'
-import { isAtWork } from './open-runs.ts'
+import { isAtWork } from '../indexes/open-runs.ts'
 import { type Held, type RunRow, type RunStore, slices } from './store.ts'
 
 /** Which runs a process wants to take over, and how many. */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { Pace } from '../../watchdog/pace.ts'
-import { isOpenIn } from './open-runs.ts'
+import { isOpenIn } from '../indexes/open-runs.ts'
 import { slices, type RunStore } from './store.ts'
 
 const hourMs = 3_600_000

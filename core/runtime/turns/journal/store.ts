@@ -10,7 +10,7 @@ import {
   type Stop,
   withRunTables,
 } from './tables.ts'
-import { isOpenIn } from './open-runs.ts'
+import { isOpenIn } from '../indexes/open-runs.ts'
 import { batchWriter, type RunWrite } from './write.ts'
 import { positionOf, type StepRow } from './steps.ts'
 import type { TurnRequest } from '../run.ts'

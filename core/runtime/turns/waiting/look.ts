@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { isKnownForm } from '../stored-version.ts'
-import { isOpenIn } from '../journal/open-runs.ts'
+import { isOpenIn } from '../indexes/open-runs.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
 

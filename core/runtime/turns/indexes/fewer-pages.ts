@@ -1,6 +1,6 @@
-import type { Migration } from '../../plugin.ts'
-import { rebuildWithoutRowids } from './journal/without-rowids.ts'
-import { isPostgres } from './search/tables.ts'
+import type { Migration } from '../../../plugin.ts'
+import { rebuildWithoutRowids } from './without-rowids.ts'
+import { isPostgres } from '../search/tables.ts'
 
 /** What stays of the indexes of sessions. */
 const kept = ['user', 'plugin', 'room', 'family'].map((name) => `kernel_sessions_by_${name}`)
