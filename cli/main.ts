@@ -9,8 +9,15 @@ if (existsSync(join(import.meta.dirname, '../core/plugin.ts'))) readSources()
 const { runCommand } = await import('./run-command.ts')
 const code = await runCommand(process.argv.slice(2))
 // A server that listens keeps its process; anything else that is left open must not.
-if (code !== undefined && process.argv[2] !== 'start') process.exit(code)
-else process.exitCode = code
+if (code !== undefined && process.argv[2] !== 'start') {
+  await Promise.all([flushed(process.stdout), flushed(process.stderr)])
+  process.exit(code)
+} else process.exitCode = code
+
+/** Resolves once everything that was printed has left: a reader that is slower than the command would lose the end of it. */
+function flushed(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => stream.write('', () => resolve()))
+}
 
 /** In the checkout nothing is built: the name of the package leads to its sources. */
 function readSources(): void {

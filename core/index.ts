@@ -11,11 +11,13 @@ export { prepared } from './runtime/store/prepared.ts'
 export { parts } from './runtime/files/pieces.ts'
 export { created, reply, text } from './runtime/http/answer/reply.ts'
 export { partsOf } from './runtime/turns/events/parts.ts'
+export { attended } from './runtime/turns/clients/attended.ts'
 export { builtView } from './runtime/http/answer/built-view.ts'
 export {
   definePlugin,
   type AnyPlugin,
   type AskableModel,
+  type Attendance,
   type AttachmentContext,
   type Database,
   type Delta,
@@ -52,6 +54,7 @@ export {
   type RunAdmission,
   type RunBeginning,
   type RunEnding,
+  type Reading,
   type Schema,
   type ServedApi,
   type SelfOf,

@@ -154,6 +154,7 @@ export type {
   SessionMessages,
 } from './plugin/clients/transcript.ts'
 export type { AnySubAgent, AnyTool, Demand, TurnTool, TurnTools } from './plugin/tool.ts'
+export type { Attendance, Reading } from './plugin/clients/attendance.ts'
 export type { TurnPart } from './plugin/clients/parts.ts'
 export type { SaidBefore } from './plugin/clients/said-before.ts'
 export type { ClientCall, ClientCallAnswer, TurnClientTool } from './plugin/clients/calls.ts'

@@ -1,9 +1,11 @@
+import type { AnyPlugin } from '#core'
 import a2a from './a2a/index.ts'
 import agUi from './ag-ui/index.ts'
 import aiSdk from './ai-sdk/index.ts'
 import calls from './calls/index.ts'
 import connect from './connect/index.ts'
 import feedback from './feedback/index.ts'
+import mcpServers from './mcp/index.ts'
 import memory from './memory/index.ts'
 import messaging from './messaging/index.ts'
 import openaiApi from './openai-api/index.ts'
@@ -26,6 +28,7 @@ export const bundled = [
   calls,
   connect,
   feedback,
+  mcpServers,
   memory,
   messaging,
   openaiApi,
@@ -40,3 +43,9 @@ export const bundled = [
   ussd,
   weather,
 ]
+
+/** The same one by one, as they are where nothing is configured. */
+export const bundledPlugins: readonly AnyPlugin[] = bundled.flatMap(
+  (entry): readonly AnyPlugin[] =>
+    typeof entry === 'function' ? entry({ DATA_DIR: ':memory:' }) : [entry],
+)

@@ -1,13 +1,15 @@
 import { describeVariables, type Variable } from '../core/manifest/env.ts'
 import { kernelEnv } from '../core/manifest/kernel-env.ts'
-import { bundled } from '../plugins/index.ts'
+import { bundledPlugins } from '../plugins/index.ts'
 import { models } from '../plugins/models.ts'
 
 /** Every variable of the kernel and of the bundled plugins. */
 export function allVariables(): Variable[] {
   return [
     ...describeVariables('kernel', kernelEnv),
-    ...bundled.flatMap(({ name, definition }) => describeVariables(name, definition.env ?? {})),
+    ...bundledPlugins.flatMap(({ name, definition }) =>
+      describeVariables(name, definition.env ?? {}),
+    ),
   ]
 }
 

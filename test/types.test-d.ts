@@ -1,12 +1,15 @@
 import { z } from 'zod'
 import {
+  attended,
   created,
   parts,
   partsOf,
   reply,
   text,
   type AskableModel,
+  type Attendance,
   type OfferedModels,
+  type PluginEntry,
 } from '../core/index.ts'
 import {
   definePlugin,
@@ -969,6 +972,19 @@ const rooming = definePlugin({
       const { waiting } = await turns.open({ user: { did }, session: 'a' })
       same<typeof waiting, OpenTurn['waiting']>()
       turns.resume({ user: { did }, runId: 'a', results: [{ toolCallId: 'b', result: 1 }] })
+      for await (const { event, data, seq } of turns.events({
+        user: { did },
+        runId: 'a',
+        after: 3,
+      })) {
+        same<typeof seq, number>()
+        if (event === 'done') same<typeof data.status, EndedTurn['status']>()
+      }
+      const { turns: listed, next } = await turns.list({ user: { did }, status: ['running'] })
+      same<(typeof listed)[number]['lastRunId'], string>()
+      same<typeof next, string | null>()
+      // @ts-expect-error the states of a turn
+      await turns.list({ user: { did }, status: ['gone'] })
       return (await turn.begun).runId
     },
   }),
@@ -1236,3 +1252,58 @@ definePlugin({
     void self.decide
   },
 })
+
+// The door of another protocol: what it asks of turns, tools and sessions, and how it refuses.
+definePlugin({
+  name: 'door',
+  summary: 'Speaks another protocol.',
+  setup: ({ tools, sessions, capabilities }) => ({
+    tools,
+    async facts(user: User) {
+      const [tool] = await tools.list({ user })
+      same<NonNullable<typeof tool>['effect'], 'read' | 'write'>()
+      same<NonNullable<typeof tool>['approve'], boolean | 'depends'>()
+      const asksNobody = tools.asksNobody({ user })
+      same<typeof asksNobody, (tool: string) => Promise<boolean>>()
+      const { text, isCut } = await tools.call({ user, name: 'a', args: {}, decided: 'approve' })
+      same<[typeof text, typeof isCut], [string, boolean]>()
+      // @ts-expect-error only a yes lets a call run
+      await tools.call({ user, name: 'a', decided: 'reject' })
+      // @ts-expect-error a call outside a turn is somebody's, with the rights that come along
+      await tools.call({ user: { did: 'did:a' }, name: 'a' })
+      const { messages, prevCursor } = await sessions.messages({ user, session: 'a', limit: 5 })
+      same<(typeof messages)[number]['type'], 'human' | 'ai'>()
+      same<typeof prevCursor, string | null>()
+      const shown = await sessions.shared({ user, session: 'a' })
+      return [capabilities().map(({ name }) => name), Object.keys(shown)]
+    },
+  }),
+  headers: { allow: ['X-Mine'], expose: ['X-Theirs'] },
+  errors: {
+    // @ts-expect-error what a refusal is made of has no stack
+    '/door': ({ stack }) => stack,
+  },
+  routes: {
+    'POST /door': {
+      signed: true,
+      input: z.object({ says: z.string() }),
+      onError: ({ code, requestId }) => ({ code, requestId }),
+      run({ says: message }, { user, turns, koa, signal }) {
+        const attendance = attended({ signal, koa })
+        same<typeof attendance, Attendance>()
+        // @ts-expect-error without the request's signal nobody hears of its leaving
+        attended({ koa })
+        const { reader, signal: leaving } = attended({ signal, stopAfterMs: 0 })
+        turns.resume({ user, runId: 'a', decision: 'approve', reader, signal: leaving })
+        // @ts-expect-error how long, in milliseconds
+        turns.start({ user, message, whenAlone: 30_000 })
+        return turns.start({ user, message, koa, ...attendance })
+      },
+    },
+  },
+})
+const made: PluginEntry = (env) => (env.MANY ? [weather, places] : [places])
+void made
+// @ts-expect-error what the environment makes are plugins
+const wrong: PluginEntry = () => ['weather']
+void wrong

@@ -167,9 +167,7 @@ function addPicture(peer: RTCPeerConnection, camera: MediaStreamTrack | undefine
     sendEncodings: [picture],
   })
   const codecs = RTCRtpReceiver.getCapabilities('video')?.codecs ?? []
-  transceiver.setCodecPreferences(
-    codecs.filter(({ mimeType }) => mimeType.toLowerCase() === 'video/vp8'),
-  )
+  transceiver.setCodecPreferences(codecs.filter(({ mimeType }) => /vp8/i.test(mimeType)))
   return transceiver
 }
 

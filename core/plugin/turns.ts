@@ -186,6 +186,10 @@ export interface TurnAnswer {
   readonly reason?: string
   /** As in `turns.start`: the run goes on under the delegation that the user has stored here. */
   readonly delegation?: 'stored'
+  /** Stops what goes on, as in `turns.start`. */
+  readonly signal?: AbortSignal
+  /** Ends the reading of its events, as in `turns.start`. */
+  readonly reader?: AbortSignal
 }
 
 /** Turns of a session: all that are under way, or that of one request. */
@@ -283,6 +287,11 @@ export interface NewTurn {
    * its client is not stopped. Without it nobody's leaving ends a turn. From 100 ms to a day.
    */
   readonly whenAlone?: { readonly stopAfterMs: number }
+  /**
+   * Fires when whoever reads the events of this turn has left: reading them ends, and counts no more for `whenAlone`. The turn goes
+   * on. Without it a loop over the events of a silent turn counts as a reader until the next event comes.
+   */
+  readonly reader?: AbortSignal
   /** The request of a route that stands in for `POST /messages/:sessionId`: the turn counts for the caller's address. */
   readonly koa?: KoaContext
   /** Stops the turn: also one that waits for its beginning or for a person, and one that another server carries. */

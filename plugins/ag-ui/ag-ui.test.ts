@@ -193,6 +193,40 @@ await onEachDatabase('AG-UI’s own client', ({ databaseUrl }) => {
       expect(at.model.remaining).toBe(0)
     })
 
+    test('a client that believes something else is told what was said, and one that agrees is not', async () => {
+      await using at = await open(
+        ['One.', call('count'), 'It is 41.', 'Three.', 'Four.'],
+        env,
+        Client,
+      )
+      const threadId = `told-${version}`
+      const agent = at.agent({ threadId })
+      const first = await at.run(agent, { says: 'First' })
+      await at.run(agent, { says: 'Count' })
+      const other = at.agent({
+        threadId,
+        initialMessages: [
+          { id: 'a', role: 'user', content: 'Something' },
+          { id: 'b', role: 'assistant', content: 'quite else' },
+        ],
+      })
+      const events = await at.run(other, { says: 'Third' })
+      expect(typesOf(events).slice(0, 2)).toEqual(['RUN_STARTED', 'MESSAGES_SNAPSHOT'])
+      expect(heard(other).filter((line) => /^(user|assistant): [A-Z]/.test(line))).toEqual([
+        ...['user: First', 'assistant: One.', 'user: Count', 'assistant: It is 41.'],
+        ...['user: Third', 'assistant: Three.'],
+      ])
+      expect(other.messages.find(({ role }) => role === 'tool')).toMatchObject({
+        content: '{"counted":41}',
+      })
+      // Both agree from now on.
+      const next = await at.run(other, { says: 'Fourth' })
+      expect(heard(other).at(-1)).toBe('assistant: Four.')
+      const told = [first, next].flatMap(typesOf)
+      expect(told).not.toContain('MESSAGES_SNAPSHOT')
+      expect(JSON.stringify(at.model.requests.at(-1)?.messages)).toContain('Third')
+    })
+
     test('front-end tools go over two runs', async () => {
       await using at = await open(
         [[call('where'), call('count')], 'You are in Lusaka.'],

@@ -1,4 +1,5 @@
 import {
+  attended,
   partsOf,
   RuntimeError,
   type OutsideTools,
@@ -8,12 +9,13 @@ import {
   type User,
 } from '#core'
 import type { Context } from 'koa'
-import { aloneOf, leavingOf } from './alone.ts'
-import { quickTools } from './quick-tools.ts'
 import { requestIdOf } from './names.ts'
 import type { RunInput } from './request.ts'
+import { correctionOf, mostCompared } from './snapshot.ts'
 import { started, streamed } from './stream.ts'
 import { type Asked, read, stale } from './turn.ts'
+
+type BegunTurn = Awaited<StartedTurn['begun']>
 
 /** What answering a request needs. */
 export interface Exchange {
@@ -31,7 +33,7 @@ export async function answer(input: RunInput, exchange: Exchange) {
   const isOne = protocolVersion !== undefined && protocolVersion !== null
   const about = { threadId, runId, isOne }
   let turn: StartedTurn
-  let begun: Awaited<StartedTurn['begun']>
+  let begun: BegunTurn
   let asked: Asked
   try {
     asked = read(input)
@@ -49,12 +51,24 @@ export async function answer(input: RunInput, exchange: Exchange) {
   const { user, sessions } = exchange
   const answered = asked.is === 'results' ? asked.results.map(({ toolCallId }) => toolCallId) : []
   const shared = () => sessions.shared({ user, session: sessionId })
+  const correction = asked.is === 'turn' && (await correctionFor(input, begun, exchange))
   const isToldState = hasFields(input.state) || hasFields(await shared())
   return streamed(partsOf(turn), {
-    ...{ ...about, ownRunId, known: knownOf(input), isQuick: quickTools(exchange) },
+    ...{ ...about, ownRunId, known: knownOf(input), isQuick: exchange.tools.asksNobody(exchange) },
     answered: new Set(answered),
+    ...(correction && { correction }),
     ...(isToldState && { state: shared }),
   })
+}
+
+/** What the client has to be told of the conversation. */
+async function correctionFor(
+  { messages }: RunInput,
+  { runId = '', sessionId: session }: BegunTurn,
+  { user, sessions }: Exchange,
+) {
+  const page = await sessions.messages({ user, session, limit: mostCompared })
+  return page.prevCursor === null ? correctionOf(messages, page.messages, runId) : undefined
 }
 
 const hasFields = (value: unknown) =>
@@ -83,15 +97,12 @@ function start(
   { user, turns, koa, signal }: Exchange,
 ): StartedTurn {
   const { message, history, instructions, metadata, tools } = asked
-  const alone = aloneOf(koa)
   return turns.start({
     ...{ user, session: threadId, message, history, metadata, tools, koa },
     ...{ clientTools: 'park', approvals: 'events', whenBusy: 'interrupt' },
     requestId: requestIdOf(threadId, runId),
     ...(instructions && { instructions }),
-    ...(alone === 0
-      ? { signal: leavingOf(signal) }
-      : alone && { whenAlone: { stopAfterMs: alone } }),
+    ...attended({ signal, koa }),
   })
 }
 
@@ -112,18 +123,8 @@ async function goOn(
           runId: waiting?.runId ?? noRun,
           answer: { results: asked.results.filter(({ toolCallId }) => isWanted.has(toolCallId)) },
         }
-  const turn = turns.resume({ user, runId, ...answer, requestId })
-  if (aloneOf(koa) === 0)
-    turn.begun.then(
-      ({ sessionId: session }) =>
-        leavingOf(signal).addEventListener(
-          'abort',
-          () => void turns.abort({ user, session, requestId }).catch(() => undefined),
-          { once: true },
-        ),
-      () => undefined,
-    )
-  return turn
+  const { reader, signal: leaving } = attended({ signal, koa })
+  return turns.resume({ ...{ user, runId, ...answer, requestId }, reader, signal: leaving })
 }
 
 const noRun = 'none'

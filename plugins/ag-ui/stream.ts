@@ -22,6 +22,8 @@ export interface About {
   readonly answered: ReadonlySet<string>
   /** Whether calls of a tool are carried out without anybody being asked: they are shown as soon as they begin. */
   isQuick(tool: string): Promise<boolean>
+  /** What was said before, where the client believes something else. */
+  readonly correction?: readonly object[]
   /** The state that plugins show; asked again after each call. Without it no state is told. */
   state?(): Promise<State>
 }
@@ -92,6 +94,7 @@ export async function* streamed(
   }
   const state = about.state && new TellsState(about.state)
   yield started(about)
+  if (about.correction) yield { type: 'MESSAGES_SNAPSHOT', messages: about.correction }
   yield* (await state?.first()) ?? []
   let outcome: object | undefined
   for await (const part of parts) {

@@ -106,7 +106,7 @@ function resultsOf(messages: readonly AgMessage[], at: number): Asked {
 }
 
 /** The words of a message. */
-function wordsOf({ content }: AgMessage): string {
+export function wordsOf({ content }: AgMessage): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
   return content.flatMap(({ type, text }) => (type === 'text' && text ? text : [])).join('\n')

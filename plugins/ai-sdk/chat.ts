@@ -1,15 +1,15 @@
 import {
+  attended,
   partsOf,
   RuntimeError,
   type OfferedModels,
+  type OpenTurn,
   type OutsideTools,
   type StartedTurn,
   type Turns,
   type User,
 } from '#core'
 import type { Context } from 'koa'
-import { aloneOf, leavingOf } from './alone.ts'
-import { quickTools } from './quick-tools.ts'
 import { requestIdOf } from './names.ts'
 import type { ChatMessage, ChatRequest } from './request.ts'
 import { type About, streamed } from './stream.ts'
@@ -44,7 +44,7 @@ export async function answer(request: ChatRequest, exchange: Exchange) {
           known: callsOf(asked.message),
           pages: new Set(asked.results.map(({ toolCallId }) => toolCallId)),
         }
-  const isQuick = quickTools(exchange)
+  const isQuick = exchange.tools.asksNobody(exchange)
   return streamed(partsOf(turn), { ...about, runId, sessionId, isQuick })
 }
 
@@ -61,7 +61,6 @@ function start(
   { user, turns, models, koa, signal }: Exchange,
 ): StartedTurn {
   const { message, attachments, history, instructions, tools } = asked
-  const alone = aloneOf(koa)
   const key = koa.get('Idempotency-Key')
   // An edited message keeps its id, and one that is answered anew too: only a message that is new is known by its id.
   const isNew = trigger !== 'regenerate-message' && !messageId && asked.messageId
@@ -75,9 +74,7 @@ function start(
     ...(attachments.length > 0 && { attachments }),
     ...(instructions !== undefined && { instructions }),
     ...(requestId && { requestId }),
-    ...(alone === 0
-      ? { signal: leavingOf(signal) }
-      : alone && { whenAlone: { stopAfterMs: alone } }),
+    ...attended({ signal, koa }),
   })
 }
 
@@ -101,18 +98,8 @@ async function goOn(
   const requestId = decided
     ? requestIdOf(decided.runId, answer)
     : requestIdOf(id, message.id, results)
-  const turn = turns.resume({ user, runId, ...answer, requestId })
-  if (aloneOf(koa) === 0)
-    turn.begun.then(
-      ({ sessionId: session }) =>
-        leavingOf(signal).addEventListener(
-          'abort',
-          () => void turns.abort({ user, session, requestId }).catch(() => undefined),
-          { once: true },
-        ),
-      () => undefined,
-    )
-  return turn
+  const { reader, signal: leaving } = attended({ signal, koa })
+  return turns.resume({ ...{ user, runId, ...answer, requestId }, reader, signal: leaving })
 }
 
 /** The id of no run: where nothing waits, an answer may still be a repeat. */
@@ -130,6 +117,10 @@ const nothingWaits = () =>
 const callsOf = ({ parts }: ChatMessage): Set<string> =>
   new Set(parts.flatMap(({ toolCallId }) => toolCallId ?? []))
 
-/** A chat that is not there, or is another person's. */
-export const isUnknown = (error: unknown): boolean =>
-  error instanceof RuntimeError && error.code === 'NOT_FOUND'
+/** What goes on in a chat; undefined where it is not there, or is another person's. */
+export function openOf(turns: Turns, user: User, session: string): Promise<OpenTurn | undefined> {
+  return turns.open({ user, session, newestBranch: true }).catch((error: unknown) => {
+    if (error instanceof RuntimeError && error.code === 'NOT_FOUND') return undefined
+    throw error
+  })
+}

@@ -1,10 +1,9 @@
-import { definePlugin, reply } from '#core'
+import { attended, definePlugin, reply } from '#core'
 import { z } from 'zod'
-import { answer, isUnknown, tell } from './chat.ts'
+import { answer, openOf, tell } from './chat.ts'
 import { toUiMessages } from './history.ts'
 import { chainOf, replayed } from './replay.ts'
 import { bodyBytes, chatInput, idInput } from './request.ts'
-import { quickTools } from './quick-tools.ts'
 import { streamed } from './stream.ts'
 
 const nothing = { 204: [] }
@@ -48,20 +47,15 @@ export default definePlugin({
       summary: 'The answer that is being made, from its beginning and on; 204 where none is.',
       answers: { 200: ['text/event-stream'], ...nothing },
       input: idInput,
-      async run({ id: session }, { user, turns, self: { tools }, koa }) {
-        const { run, sessionId } = await turns
-          .open({ user, session, newestBranch: true })
-          .catch((error: unknown) => {
-            if (isUnknown(error)) return { run: undefined, sessionId: '' }
-            throw error
-          })
+      async run({ id: session }, { user, turns, self: { tools }, koa, signal }) {
+        const { run, sessionId = '' } = (await openOf(turns, user, session)) ?? {}
         if (!run) return reply(204)
         const { runId } = run
-        const from = { user, turns }
+        const from = { user, turns, signal: attended({ signal }).reader }
         const chain = await chainOf(from, runId)
         tell(koa, { runId, sessionId })
         const about = { messageId: chain[0] ?? runId, known: new Set<string>() }
-        const isQuick = quickTools({ user, tools })
+        const isQuick = tools.asksNobody({ user })
         return streamed(replayed(from, chain), { ...about, runId, sessionId, isQuick })
       },
     },
@@ -82,7 +76,10 @@ export default definePlugin({
         before: z.string().max(40).optional(),
       }),
       async run({ id, limit, before }, { user, turns, sessions }) {
-        const { sessionId, waiting } = await turns.open({ user, session: id, newestBranch: true })
+        // A page makes the id of its chat itself: before the first message there is none here.
+        const open = await openOf(turns, user, id)
+        if (!open) return { messages: [], before: null }
+        const { sessionId, waiting } = open
         const page = await sessions.messages({ user, session: sessionId, limit, before })
         return {
           messages: toUiMessages(page.messages, sessionId, waiting),

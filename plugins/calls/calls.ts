@@ -196,6 +196,16 @@ export class Calls {
     return (await this.#media.look(id)) ?? 'off'
   }
 
+  /** Imports what calls need before the first one does. */
+  warm(): void {
+    this.#media.warm()
+  }
+
+  /** Whether what calls need is imported. */
+  get isWarm(): boolean {
+    return this.#media.isWarm
+  }
+
   check(): void {
     const fault = this.#media.fault ?? this.chosen.fault
     if (fault !== undefined) throw new Error(fault)

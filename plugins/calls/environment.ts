@@ -125,6 +125,10 @@ export const environment = {
     .describe(
       'What a minute of a call costs beside its turns, in the smallest unit of the currency',
     ),
+  CALLS_WARM: z
+    .enum(['on', 'off'])
+    .default('off')
+    .describe('Whether what calls need is imported at the start, and not by the first call'),
   CALLS_MAX: whole(0, 1_000).default(20).describe('Calls at once in this process'),
   CALLS_PER_USER: whole(1, 10).default(1).describe('Calls at once of one user'),
   CALLS_MINUTES: whole(1, 1_440).default(30).describe('How long one call may last'),

@@ -1,9 +1,11 @@
+import { networkInterfaces } from 'node:os'
 import { builtView, definePlugin, parts, reply, RuntimeError } from '#core'
 import { z } from 'zod'
 import payments from '../payments/index.ts'
 import { Calls } from './calls.ts'
 import { environment } from './environment.ts'
 import { callView, numbers } from './rows.ts'
+import { isInnerOnly } from './signalling/addresses.ts'
 import { longestOffer } from './signalling/sdp.ts'
 import { relayOf } from './signalling/turn.ts'
 import { ChosenSpeech } from './speech/chosen.ts'
@@ -59,6 +61,13 @@ export default definePlugin({
     if (chosen.isOwn) await chosen.choose()
     else boot.onReady(() => chosen.choose())
     const calls = new Calls(boot, chosen, relayFrom(boot.env))
+    const { CALLS_WARM, CALLS_ADDRESS } = boot.env
+    if (CALLS_WARM === 'on') boot.onReady(() => calls.warm())
+    if (boot.environment === 'production' && !CALLS_ADDRESS && isInnerOnly(networkInterfaces()))
+      boot.log.warn(
+        { variable: 'CALLS_ADDRESS' },
+        'This machine has inner addresses alone: calls reach it from its own network. Behind one-to-one NAT set CALLS_ADDRESS.',
+      )
     boot.onClose(() => calls.close())
     boot.health(() => calls.check())
     return calls

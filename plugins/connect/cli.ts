@@ -36,7 +36,7 @@ async function run(): Promise<number> {
   const { doors } = listed.parse(await doorsOf(url))
   if (!values.try) {
     for (const { title, lines } of doors) say(`${title}\n${lines.replace(/^/gmu, '  ')}\n`)
-    say('A key: npm run key. Clients of MCP: docs/connect.md.')
+    say('A key in place of ok_…: npm run key. More clients: docs/connect.md.')
     return 0
   }
   if (values.key === '') {

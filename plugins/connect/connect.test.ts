@@ -6,6 +6,7 @@ import { scriptedModel, testApp } from '#core/testing'
 import a2a from '../a2a/index.ts'
 import agUi from '../ag-ui/index.ts'
 import aiSdk from '../ai-sdk/index.ts'
+import { mcp } from '../mcp/index.ts'
 import openaiApi from '../openai-api/index.ts'
 import connect from './index.ts'
 
@@ -22,23 +23,33 @@ const run = (...args: string[]) =>
   )
 
 test('says what to paste, and asks once by each protocol', async () => {
-  const model = scriptedModel(['One.', 'Two.', 'Three.', new Error('down')])
-  await using app = await testApp({ plugins: [a2a, agUi, aiSdk, connect, openaiApi], model })
+  const model = scriptedModel(['One.', 'Over MCP.', 'Two.', 'Three.', new Error('down')])
+  await using app = await testApp({
+    plugins: [a2a, agUi, aiSdk, connect, mcp, openaiApi],
+    model,
+  })
   const user = await app.user()
   const key = String((await user.post('/keys', { name: 'tries' })).body.key)
   const { stdout } = await run('--url', app.url)
-  for (const path of ['/openai/v1', '/ai-sdk/chat', '/ag-ui', '/.well-known/agent-card.json'])
+  for (const path of [
+    '/openai/v1',
+    '/mcp',
+    '/ai-sdk/chat',
+    '/ag-ui',
+    '/.well-known/agent-card.json',
+  ])
     expect(stdout).toContain(`${app.url}${path}`)
   expect(stdout).not.toContain(key)
   const tried = await run('--url', app.url, '--key', key, '--try').catch((error) => error)
-  expect(tried.stdout.split('\n').slice(0, 3)).toEqual([
+  expect(tried.stdout.split('\n').slice(0, 4)).toEqual([
     'openai-api: One.',
+    'mcp: Over MCP.',
     'ai-sdk: Two.',
     'ag-ui: Three.',
   ])
   expect([tried.code, tried.stdout]).toEqual([1, expect.stringContaining('a2a: ')])
   const wrong = await run('--url', app.url, '--key', 'ok_wrong', '--try').catch((error) => error)
-  expect(wrong.stdout.match(/failed, 401/gu)).toHaveLength(4)
+  expect(wrong.stdout.match(/failed, 401/gu)).toHaveLength(5)
   const nobody = await run('--url', 'http://127.0.0.1:9').catch((error) => error)
   expect([nobody.code, nobody.stdout]).toEqual([1, expect.stringContaining('No server answers')])
 })

@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { definePlugin } from '#core'
+import { builtView, definePlugin } from '#core'
 import a2a from '../a2a/index.ts'
 import agUi from '../ag-ui/index.ts'
 import aiSdk from '../ai-sdk/index.ts'
+import { mcp } from '../mcp/index.ts'
 import openaiApi from '../openai-api/index.ts'
 
 const door = z.object({ name: z.string(), title: z.string(), lines: z.string() })
@@ -15,10 +16,11 @@ export default definePlugin({
   defaultState: 'development',
   stability: 'beta',
   category: 'integration',
-  uses: [a2a, agUi, aiSdk, openaiApi],
+  uses: [a2a, agUi, aiSdk, mcp, openaiApi],
 
   setup({ plugins, oracle }) {
-    const known = [plugins['openai-api'], plugins['ai-sdk'], plugins['ag-ui'], plugins.a2a]
+    const { mcp, a2a } = plugins
+    const known = [plugins['openai-api'], mcp, plugins['ai-sdk'], plugins['ag-ui'], a2a]
     return {
       url: oracle.url,
       doors: () => {
@@ -26,6 +28,17 @@ export default definePlugin({
         return known.flatMap((peer) => peer?.connect(url) ?? [])
       },
     }
+  },
+
+  web: {
+    '/connect': builtView('/connect/view.js', new URL('./built/view.js', import.meta.url)),
+  },
+  views: {
+    connect: {
+      label: { en: 'Connect', sw: 'Unganisha', fr: 'Connecter' },
+      module: '/connect/view.js',
+      order: 120,
+    },
   },
 
   routes: {

@@ -59,6 +59,19 @@ export const tries: Readonly<Record<string, (tried: Tried) => Promise<string>>> 
     const text = await post(tried, '/openai/v1/chat/completions', { model: 'oracle', messages })
     return String(fieldsOf(text).choices?.[0]?.message?.content)
   },
+  async mcp(tried) {
+    const params = { name: 'ask', arguments: { message: question } }
+    const request = { jsonrpc: '2.0', id: 1, method: 'tools/call', params }
+    const accept = 'application/json, text/event-stream'
+    const revision = { accept, 'mcp-protocol-version': '2025-11-25' }
+    const text = await post(tried, '/mcp', request, revision)
+    const { result, error } = text.startsWith('{') ? fieldsOf(text) : (eventsIn(text).at(-1) ?? {})
+    if (error) throw new Error(String(error.message))
+    const said: readonly { text?: string }[] = result?.content ?? []
+    const words = said.map((part) => part.text ?? '').join('')
+    if (result?.isError) throw new Error(words)
+    return String(result?.structuredContent?.text ?? words)
+  },
   async 'ai-sdk'(tried) {
     const messages = [{ id: id(), role: 'user', parts: [{ type: 'text', text: question }] }]
     const text = await post(tried, '/ai-sdk/chat', { id: id(), messages })

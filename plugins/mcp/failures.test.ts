@@ -32,7 +32,7 @@ async function boot(servers: Record<string, object>, script: ScriptedStep[], con
   const model = scriptedModel(script)
   const named = Object.entries(servers).map(([name, way]) => [name, { ...way, oracle }])
   const app = await testApp({
-    plugins: [(env) => mcpServers(env, { connectMs })],
+    plugins: [(env, taken) => mcpServers(env, taken, { connectMs })],
     model,
     env: {
       MCP_SERVERS: JSON.stringify({ mcpServers: Object.fromEntries(named) }),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { definePlugin, type AnyPlugin } from '#core'
-import { type Configuration, readConfiguration } from './config/config.ts'
+import { type Configuration, noServers, readConfiguration } from './config/config.ts'
 import { migrations } from './lists.ts'
 import { mcpServer } from './server-plugin.ts'
 import { Servers } from './servers.ts'
@@ -41,7 +41,7 @@ function mcpPlugin(configuration: Configuration, origins: ReadonlySet<string>, t
       })
       const door = new Door({ tools, turns, oracle, db, log, now, version, origins })
       onClose(() => door.close())
-      return Object.assign(servers, { door })
+      return Object.assign(servers, { door, connect })
     },
     routes: {
       'POST /mcp': {
@@ -78,6 +78,21 @@ function mcpPlugin(configuration: Configuration, origins: ReadonlySet<string>, t
   })
 }
 
+/** What to paste into a client of the protocol. */
+const connect = (url: string) => ({
+  name: 'mcp',
+  title: 'Clients of MCP: Claude, VS Code, Cursor, Inspector',
+  lines: `url    ${url}/mcp\nheader Authorization: Bearer ok_…\n\n${JSON.stringify(
+    {
+      mcpServers: {
+        oracle: { url: `${url}/mcp`, headers: { Authorization: 'Bearer ok_…' } },
+      },
+    },
+    null,
+    2,
+  )}`,
+})
+
 /** For tests: shorter times. */
 export interface Times {
   readonly connectMs?: number
@@ -93,11 +108,15 @@ export type McpPlugin = ReturnType<typeof mcpPlugin>
  */
 export function mcpServers(
   env: Readonly<Record<string, string | undefined>>,
+  taken: ReadonlySet<string> = new Set(),
   times: Times = {},
 ): readonly AnyPlugin[] {
-  const configuration = readConfiguration(env)
+  const configuration = readConfiguration(env, taken)
   const mcp = mcpPlugin(configuration, namedOrigins(env.CORS_ORIGIN), times)
   return [mcp, ...configuration.servers.map((config) => mcpServer(config, mcp))]
 }
+
+/** The plugin that serves `/mcp`, for those who list it under `uses`. An app loads the one that its environment makes. */
+export const mcp: McpPlugin = mcpPlugin(noServers, new Set(), {})
 
 export default mcpServers

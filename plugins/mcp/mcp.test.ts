@@ -49,7 +49,7 @@ interface Booting {
 async function boot(servers: object, script: ScriptedStep[], { env = {}, times }: Booting = {}) {
   const model = scriptedModel(script)
   const app = await testApp({
-    plugins: [(given) => mcpServers(given, times)],
+    plugins: [(given, taken) => mcpServers(given, taken, times)],
     model,
     clock: true,
     env: {

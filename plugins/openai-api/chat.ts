@@ -1,4 +1,11 @@
-import { RuntimeError, type OfferedModels, type StartedTurn, type Turns, type User } from '#core'
+import {
+  attended,
+  RuntimeError,
+  type OfferedModels,
+  type StartedTurn,
+  type Turns,
+  type User,
+} from '#core'
 import type { Context } from 'koa'
 import { type About, streamed, whole } from './answer.ts'
 import { refused } from './faults.ts'
@@ -27,7 +34,8 @@ export async function answer(request: ChatRequest, exchange: Exchange) {
   const { koa, signal, now } = exchange
   const model = modelOf(request.model, exchange.models)
   const asked = read(request)
-  const leaving = leavingOf(signal)
+  // A connection that closes is the only Stop that these clients have.
+  const { signal: leaving } = attended({ signal, stopAfterMs: 0 })
   const turn =
     asked.is === 'turn'
       ? start(request, asked, model, exchange, leaving)
@@ -66,25 +74,12 @@ export const unknownModel = (name: string): RuntimeError =>
     details: [{ path: 'model' }],
   })
 
-/** Fires when the client is gone. A server that closes lets others go on with the turn. */
-function leavingOf(signal: AbortSignal): AbortSignal {
-  const leaving = new AbortController()
-  const look = () => {
-    const { reason } = signal
-    const isClosing = reason instanceof RuntimeError && reason.status >= 500
-    if (!isClosing) leaving.abort()
-  }
-  if (signal.aborted) look()
-  else signal.addEventListener('abort', look, { once: true })
-  return leaving.signal
-}
-
 function start(
   { model: named, metadata }: ChatRequest,
   asked: Extract<Asked, { is: 'turn' }>,
   model: string | undefined,
   { user, turns, koa }: Exchange,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
 ): StartedTurn {
   const { message, attachments, history, instructions, tools } = asked
   const isAside = named === plainModel || message.trimStart().startsWith(sideRequest)
@@ -106,19 +101,11 @@ function start(
 function goOn(
   { runId, results }: Extract<Asked, { is: 'results' }>,
   { user, turns, koa }: Exchange,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
 ): StartedTurn {
   const key = koa.get('Idempotency-Key')
   const requestId = key ? requestIdOf(key) : resultsIdOf(runId, results)
-  const turn = turns.resume({ user, runId, results, requestId })
-  const stop = ({ sessionId }: { sessionId: string }) => {
-    const abort = () =>
-      void turns.abort({ user, session: sessionId, requestId }).catch(() => undefined)
-    if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort, { once: true })
-  }
-  turn.begun.then(stop, () => undefined)
-  return turn
+  return turns.resume({ user, runId, results, requestId, signal })
 }
 
 /** The beginning of a turn. Results that no run of this user waits for are the client's mistake. */

@@ -40,7 +40,7 @@ export default definePlugin({
       connect: (url: string) => ({
         name: 'openai-api',
         title: 'The OpenAI API: Open WebUI, LibreChat, LangChain, SDKs',
-        lines: `base address ${url}/openai/v1\nmodel        ${agentModel}\nAPI key      a personal key`,
+        lines: `base address ${url}/openai/v1\nmodel        ${agentModel}\nAPI key      ok_…`,
       }),
     }
   },

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
-import { bundled } from '../../plugins/index.ts'
+import { bundledPlugins } from '../../plugins/index.ts'
 import { allVariables } from '../../scripts/variables.ts'
 
 it('npm run env fits 100 columns, and tells of every variable what it does', async () => {
@@ -22,7 +22,7 @@ it('npm run env fits 100 columns, and tells of every variable what it does', asy
 
 it('what it prints as the default of a variable is what the variable takes', () => {
   const defaults = new Map(allVariables().map((one) => [`${one.owner} ${one.name}`, one.default]))
-  const shown = bundled.flatMap(({ name: owner, definition }) =>
+  const shown = bundledPlugins.flatMap(({ name: owner, definition }) =>
     Object.entries(definition.env ?? {}).flatMap(([name, schema]) => {
       const text = defaults.get(`${owner} ${name}`)
       return text ? [{ name, text, isTaken: z.core.safeParse(schema, text).success }] : []

@@ -5,6 +5,7 @@ import { testApp } from '#core/testing'
 import { demoModel } from '../../plugins/models-demo/demo-model.ts'
 import queryGateway from '../../plugins/query-gateway/index.ts'
 import registry from '../../plugins/registry/index.ts'
+import sampling from '../../plugins/sampling/index.ts'
 import { descriptorFile, startLedger } from '../../plugins/query-gateway/fixtures/ledger.ts'
 import { conversation, type ToyPlugin } from '../support/conversation.ts'
 import { answered } from '../support/model-of.ts'
@@ -174,6 +175,23 @@ describe('the demonstration model', () => {
     const value = JSON.parse(content)
     expect(schema.parse(value)).toEqual(value)
     expect(value).toMatchObject({ city: 'Lusaka', at: '2030-01-02T19:00:00Z', mood: 'glad' })
+  })
+})
+
+describe('a value that does not fit', () => {
+  it('is not put into a field for want of another: the field is asked for', async () => {
+    await using app = await testApp({ plugins: [sampling], model })
+    const user = await app.user()
+    await user.granted('sampling/*')
+    const question = 'What is the sample size for 1000 stoves with mean 0.8 and SD 0.5?'
+    const asked = await user.say(question)
+    expect(asked.text).toMatch(/I still need: projectId \(.*\); dropoutRate \(.*\)\./)
+    const { sessionId } = asked
+    const said = await user.say('did:ixo:entity:stoves, dropout 0.1', { sessionId })
+    expect(said.of('tool_call').at(-1)).toMatchObject({
+      status: 'done',
+      args: { projectId: 'did:ixo:entity:stoves', population: 1000, dropoutRate: 0.1 },
+    })
   })
 })
 

@@ -1,5 +1,7 @@
 import { chromium, type Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { sql } from 'kysely'
+import { definePlugin, type Database } from '#core'
 import { call, resultOf, scriptedModel, testApp, type TestApp } from '#core/testing'
 import calls from '../../plugins/calls/index.ts'
 import playground from '../../plugins/playground/index.ts'
@@ -8,16 +10,40 @@ import { describeWith } from '../support/services.ts'
 
 const patient = 60_000
 
+/** Everything that stands in any table, as text in which bytes are latin1. */
+async function everythingIn(db: Database): Promise<string> {
+  const { rows: tables } = await sql<{ name: string }>`select name from sqlite_master
+    where type = 'table'`.execute(db)
+  const pieces: string[] = []
+  for (const { name } of tables) {
+    const { rows } = await sql<Record<string, unknown>>`select * from ${sql.table(name)}`.execute(
+      db,
+    )
+    for (const value of rows.flatMap((row) => Object.values(row)))
+      pieces.push(
+        value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value),
+      )
+  }
+  return pieces.join('\n')
+}
+
 await describeWith('chromium', 'the camera in a call', (program) => {
   const steps = [call('look_at_camera'), 'A picture.', call('look_at_camera'), 'Nothing to see.']
   const model = scriptedModel(steps, { reads: { image: ['image/*'] } })
   let app: TestApp
   let browser: Browser
+  let db: Database | undefined
+  const insider = definePlugin({
+    name: 'insider',
+    summary: 'Reads every table.',
+    visibility: 'silent',
+    setup: (boot) => void (db = boot.db),
+  })
 
   beforeAll(async () => {
     await builtPage()
     app = await testApp({
-      plugins: [playground, calls],
+      plugins: [playground, calls, insider],
       model,
       env: { NODE_ENV: 'development', CALLS_VOICE: 'none', CALLS_HEARING: 'typed' },
     })
@@ -60,6 +86,15 @@ await describeWith('chromium', 'the camera in a call', (program) => {
       return [width, height]
     }, Buffer.from(bytes).toString('base64'))
     expect(size).toEqual([640, 480])
+    // The words are kept, so this looks where things are kept; of the picture nothing is, as bytes or as their base64.
+    const kept = await everythingIn(db!)
+    expect(kept).toContain('What do you see?')
+    const middle = Buffer.from(bytes).subarray(60, 120)
+    expect(middle).toHaveLength(60)
+    for (const place of [kept, app.log.join('\n')]) {
+      expect(place).not.toContain(middle.toString('latin1'))
+      expect(place).not.toContain(Buffer.from(bytes).toString('base64').slice(100, 160))
+    }
     await page.getByRole('button', { name: 'Camera on' }).click()
     await page.getByRole('button', { name: 'Camera off' }).waitFor()
     await ask('And now?', 'Nothing to see.')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { kernelMigrations } from '../../core/runtime/kernel-tables.ts'
-import { bundled } from '../../plugins/index.ts'
+import { bundledPlugins } from '../../plugins/index.ts'
 import type { Migrations } from '../../core/plugin.ts'
 
 /** The versions whose major number says that an older server cannot run beside them; none so far. */
@@ -9,7 +9,7 @@ const breaking: readonly string[] = []
 test('no migration of the kernel or of a bundled plugin breaks with the version before', async () => {
   const owners: [string, Migrations | undefined][] = [
     ...Object.entries(kernelMigrations),
-    ...bundled.map(({ name, definition }): [string, Migrations | undefined] => [
+    ...bundledPlugins.map(({ name, definition }): [string, Migrations | undefined] => [
       name,
       definition.migrations,
     ]),

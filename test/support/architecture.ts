@@ -125,11 +125,13 @@ function wrongImport(
 function requires(plugin: string, names: string, target: string, sources: Sources): boolean {
   if (!/^plugins\/[^/]+\/index\.ts$/.test(target)) return false
   const index = sources.get(`plugins/${plugin}/index.ts`) ?? ''
+  // A plugin whose module has a function of the environment as its default comes by its name.
+  const imported = names.replace(/^\{(.*)\}$/s, '$1').trim()
   const listed = [...index.matchAll(/\b(?:requires|uses):\s*\[([^\]]*)\]/g)].map(([, list]) => list)
   return listed
     .join()
     .split(',')
-    .some((entry) => entry.trim() !== '' && entry.trim() === names.trim())
+    .some((entry) => entry.trim() !== '' && entry.trim() === imported)
 }
 
 /**

@@ -65,6 +65,11 @@ export interface OutsideTools {
    */
   list(whose: { readonly user: User; readonly name?: string }): Promise<readonly OutsideTool[]>
   /**
+   * Tells whether calls of a tool are carried out without a person being asked, whatever the turn has read: a page may show such a
+   * call as soon as it begins, and others once they are decided. Looks once, when the first tool is asked about.
+   */
+  asksNobody(whose: { readonly user: User }): (tool: string) => Promise<boolean>
+  /**
    * Calls a tool: its gate, the rights of the user, the check of the arguments, the middleware, limits, room-scoped state and
    * audit are those of a turn. Rejects with what the tool failed with, and with `APPROVAL_NEEDED` where a person is to be asked.
    */

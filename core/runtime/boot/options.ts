@@ -43,8 +43,14 @@ export function readOptions(
   return { plugins: Array.isArray(plugins) ? plugins : [], features: named, http: layers, faults }
 }
 
-/** Makes plugins of the environment: for plugins of which there are as many as somebody has configured. */
-export type PluginSource = (env: EnvSource) => MaybePromise<readonly AnyPlugin[]>
+/**
+ * Makes plugins of the environment: for plugins of which there are as many as somebody has configured. `taken` are the names of the
+ * plugins that the app lists itself.
+ */
+export type PluginSource = (
+  env: EnvSource,
+  taken: ReadonlySet<string>,
+) => MaybePromise<readonly AnyPlugin[]>
 
 /** An entry of the plugins of an app. */
 export type PluginEntry = AnyPlugin | PluginSource
@@ -55,10 +61,13 @@ export async function pluginsOf(
   env: EnvSource,
 ): Promise<readonly AnyPlugin[]> {
   if (hasNoFunction(entries)) return entries
+  const taken = new Set(
+    entries.flatMap((entry) => (typeof entry === 'function' ? [] : (entry?.name ?? []))),
+  )
   const lists = entries.map(async (entry: PluginEntry): Promise<readonly AnyPlugin[]> => {
     if (typeof entry !== 'function') return [entry]
     try {
-      return await entry(env)
+      return await entry(env, taken)
     } catch (cause) {
       if (cause instanceof RuntimeError) throw cause
       const why = cause instanceof Error ? cause.message : String(cause)

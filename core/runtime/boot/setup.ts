@@ -261,6 +261,7 @@ export class Setups {
     }
     return {
       list: async (whose) => tools().list(whose),
+      asksNobody: (whose) => tools().asksNobody(whose),
       call: async (call) => tools().call(call),
     }
   }

@@ -42,6 +42,7 @@ export interface ReadTurn {
   readonly address?: string
   readonly koa?: NewTurn['koa']
   readonly signal?: AbortSignal
+  readonly reader?: AbortSignal
   readonly request: TurnRequest
 }
 
@@ -123,6 +124,7 @@ const fields = z.strictObject({
     .custom<NewTurn['koa']>((koa) => typeof Object(koa).ip === 'string', 'expected ctx.koa')
     .optional(),
   signal: z.instanceof(AbortSignal).optional(),
+  reader: z.instanceof(AbortSignal).optional(),
 })
 
 /** Reads what a plugin asks for. Throws INPUT_INVALID before anything is made of a turn that cannot be. */
@@ -132,8 +134,8 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
     const faults = faultsOf(parsed.error)
     throw refused(`The turn that ${plugin} starts cannot be: ${faultText(faults)}.`, { faults })
   }
-  const { user, session, room, shared, requestId, whenBusy, koa, signal, ...said } = parsed.data
-  const { delegation } = said
+  const { user, session, room, shared, requestId, whenBusy, koa, ...said } = parsed.data
+  const { delegation, signal, reader } = said
   if (room !== undefined) roomOfPlugin(plugin, room)
   if (said.ephemeral && (session !== undefined || room !== undefined))
     throw refused(`The turn that ${plugin} starts is ephemeral, and names a session or a room.`)
@@ -151,6 +153,7 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
     requestId,
     whenBusy,
     signal,
+    reader,
     koa,
     address: koa && clientNetwork(koa.ip),
     request: {
@@ -205,6 +208,8 @@ const answerFields = z.strictObject({
   results: z.unknown().transform(json(isList, resultBytes)).pipe(callAnswers.optional()).optional(),
   requestId: nameText.optional(),
   delegation: z.literal('stored').optional(),
+  signal: z.instanceof(AbortSignal).optional(),
+  reader: z.instanceof(AbortSignal).optional(),
 })
 
 const whichFields = z.strictObject({
@@ -293,8 +298,10 @@ export function readAnswer(
   readonly runId: string
   readonly decision: Decision
   readonly requestId?: string
+  readonly signal?: AbortSignal
+  readonly reader?: AbortSignal
 } {
-  const { user, delegation, runId, decision, args, reason, results, requestId } = parsedOr(
+  const { decision, args, reason, results, ...which } = parsedOr(
     plugin,
     'answer',
     answerFields,
@@ -302,13 +309,12 @@ export function readAnswer(
   )
   if ((decision === undefined) === (results === undefined))
     throw refused(`The answer that ${plugin} hands in is either a decision or results.`)
-  if (decision === undefined)
-    return { user, delegation, runId, requestId, decision: { decision: 'results', args: results } }
+  if (decision === undefined) return { ...which, decision: { decision: 'results', args: results } }
   if (decision === 'edit' && args === undefined)
     throw refused(`The answer that ${plugin} hands in edits a call, and has no args.`)
   const why = decision === 'reject' && reason !== undefined ? { reason } : undefined
   const told = { decision, args: decision === 'edit' ? args : why }
-  return { user, delegation, runId, requestId, decision: told }
+  return { ...which, decision: told }
 }
 
 /** Reads which turns of a session a plugin means. */

@@ -46,6 +46,16 @@ export class Media {
     }
   }
 
+  /** Starts the thread before a call needs it. */
+  warm(): void {
+    this.#started()
+  }
+
+  /** Whether the thread runs. */
+  get isWarm(): boolean {
+    return this.#worker !== undefined
+  }
+
   tell(message: ToMedia): void {
     if (message.type === 'play')
       this.#started().postMessage(message, [message.pcm.buffer as ArrayBuffer])

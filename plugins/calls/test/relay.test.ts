@@ -1,7 +1,9 @@
 import { createHmac } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
+import { definePlugin } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import calls from '../index.ts'
+import { isInnerOnly } from '../signalling/addresses.ts'
 import { relayOf } from '../signalling/turn.ts'
 
 const env = { NODE_ENV: 'test', CALLS_VOICE: 'none', CALLS_HEARING: 'typed' }
@@ -41,3 +43,38 @@ test('each of the two variables asks for the other', () => {
   expect(() => relayOf({ CALLS_TURN_SECRET: 'a-secret' })).toThrow('CALLS_TURN_URLS')
   expect(relayOf({})).toBeUndefined()
 })
+
+test('a machine without an address of the outside is known as one', () => {
+  const at = (address: string, internal = false) => [{ address, internal, family: 'IPv4' as const }]
+  expect(
+    isInnerOnly({ lo: at('127.0.0.1', true), eth0: at('10.1.2.3'), docker0: at('172.17.0.1') }),
+  ).toBe(true)
+  expect(isInnerOnly({ eth0: at('192.168.1.4'), eth1: at('203.0.113.9') })).toBe(false)
+  expect(isInnerOnly({ eth0: at('172.32.0.1') })).toBe(false)
+})
+
+test.each([
+  ['off', false],
+  ['on', true],
+])(
+  'with CALLS_WARM=%s what calls need is imported before a call: %s',
+  async (CALLS_WARM, isWarm) => {
+    let warm = (): boolean | undefined => undefined
+    const watch = definePlugin({
+      name: 'watch',
+      summary: 'Looks at calls.',
+      visibility: 'silent',
+      requires: [calls],
+      setup: ({ plugins }) => void (warm = () => plugins.calls.isWarm),
+    })
+    const app = await testApp({
+      plugins: [calls, watch],
+      model: scriptedModel([]),
+      env: { ...env, CALLS_WARM },
+    })
+    onTestFinished(() => app.close())
+    // It is asked once the server answers, which is when the functions of `onReady` run.
+    await expect.poll(async () => (await app.get('/health')).status).toBe(200)
+    await expect.poll(warm).toBe(isWarm)
+  },
+)

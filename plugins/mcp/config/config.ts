@@ -43,7 +43,8 @@ export interface Configuration {
 
 type Env = Readonly<Record<string, string | undefined>>
 
-const nothing: Configuration = { isThere: false, servers: [], faults: [] }
+/** What an environment without servers configures. */
+export const noServers: Configuration = { isThere: false, servers: [], faults: [] }
 const mostServers = 100
 const mostBytes = 1024 * 1024
 const loopback = new Set(['localhost', '127.0.0.1', '[::1]'])
@@ -54,7 +55,7 @@ const takenName = /^(mcp|kernel)$/
 export function readConfiguration(env: Env, taken: ReadonlySet<string> = new Set()): Configuration {
   const given = env.MCP_SERVERS?.trim()
   const usual = join(env.DATA_DIR || '.data', 'mcp.json')
-  if (!given && !existsSync(usual)) return nothing
+  if (!given && !existsSync(usual)) return noServers
   try {
     const text = given?.startsWith('{') ? given : textOf(given || usual)
     return { isThere: true, ...readServers(text, env, taken) }

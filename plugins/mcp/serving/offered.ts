@@ -58,6 +58,9 @@ export async function offeredTo(
   return [ask, ...wanted.map(toolOf)]
 }
 
+/** The dialect of our schemas, which clients before 2026-07-28 do not take for granted. */
+const dialect = 'https://json-schema.org/draft/2020-12/schema'
+
 /** One tool of a caller; NOT_FOUND where there is none of the name, or `plugins` leaves it out. */
 export async function offeredTool(
   name: string,
@@ -80,7 +83,7 @@ function toolOf(tool: OutsideTool): Tool {
   const one: Tool = {
     name,
     description,
-    inputSchema: { ...parameters, type: 'object' },
+    inputSchema: { $schema: dialect, ...parameters, type: 'object' },
     ...(output && { outputSchema: { ...output, type: 'object' } }),
     annotations: {
       readOnlyHint: isRead,

@@ -85,6 +85,17 @@ export class CallsOutside implements OutsideTools {
     })
   }
 
+  asksNobody({ user }: Whose): (tool: string) => Promise<boolean> {
+    let looking: Promise<ReadonlySet<string>> | undefined
+    const look = async () => {
+      const quick = (await this.list({ user })).filter(
+        ({ effect, approve }) => effect === 'read' && approve === false,
+      )
+      return new Set(quick.map(({ name }) => name))
+    }
+    return async (tool) => (await (looking ??= look())).has(tool)
+  }
+
   async call(call: OutsideCall): Promise<OutsideResult> {
     const { rooms, tools } = this.#options
     const { name, args = {} } = call

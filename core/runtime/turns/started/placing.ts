@@ -40,7 +40,7 @@ export async function placeTurn(parts: PlacingParts, user: User, turn: ReadTurn)
   const known =
     requestId === undefined ? undefined : await continuing(parts.store, user.did, requestId)
   if (known) return { known }
-  if (requestId !== undefined && (await isKnown(parts, user.did, requestId))) return { turn }
+  if (await isKnown(parts, user.did, requestId)) return { turn }
   const placed =
     history && session !== undefined ? await inBranch(parts, user, turn, session, history) : turn
   if (approvals === 'words') {
@@ -66,7 +66,13 @@ export async function continuing(
   return row && { runId: row.id, requestId, sessionId: row.session_id }
 }
 
-async function isKnown({ store }: PlacingParts, did: string, requestId: string): Promise<boolean> {
+/** Whether a turn of this name has begun: also while its repeat looks for its place. */
+async function isKnown(
+  { store }: PlacingParts,
+  did: string,
+  requestId: string | undefined,
+): Promise<boolean> {
+  if (requestId === undefined) return false
   const row = await store.db
     .selectFrom('kernel_runs')
     .select('id')
@@ -87,7 +93,7 @@ async function inBranch(
   const { runs, store, plugin } = parts
   const { sessionId: root } = await runs.sessions.ensure(did, { id: session, plugin })
   const sessionId = await newestBranch(store.db, did, root)
-  await untilStill(parts, did, turn, sessionId)
+  if (!(await untilStill(parts, did, turn, sessionId))) return turn
   const { waiting } = await runs.underway(sessionId)
   // What stands still goes with the branch that the client has left, or ends for its next message.
   const here: ReadTurn = {
@@ -99,6 +105,7 @@ async function inBranch(
   const agreement = await agreementOf(store.db, sessionId, history)
   if (agreement.is === 'same') return whole
   if (agreement.is !== 'shorter') return here
+  if (await isKnown(parts, did, turn.requestId)) return turn
   try {
     const branch = await parts.fork?.(did, sessionId, agreement.before)
     return branch === undefined ? here : { ...whole, session: branch, whenBusy: turn.whenBusy }
@@ -131,17 +138,22 @@ function withLines(turn: ReadTurn): ReadTurn {
   return { ...turn, request: { ...turn.request, history: history.slice(from) } }
 }
 
-/** Waits until nothing is under way in a session any more, or ends it where the turn is to take its place. */
+/**
+ * Waits until nothing is under way in a session any more, or ends it where the turn is to take its place. Resolves to false where
+ * the turn itself has begun meanwhile, sent twice at the same time.
+ */
 async function untilStill(
-  { runs }: PlacingParts,
+  parts: PlacingParts,
   did: string,
-  { whenBusy }: ReadTurn,
+  { whenBusy, requestId }: ReadTurn,
   sessionId: string,
-): Promise<void> {
+): Promise<boolean> {
+  const { runs } = parts
   const until = performance.now() + patienceMs
   for (;;) {
     const { run } = await runs.underway(sessionId)
-    if (!run) return
+    if (!run) return true
+    if (await isKnown(parts, did, requestId)) return false
     const left = until - performance.now()
     if (whenBusy === 'refuse' || left <= 0) throw sessionBusy(sessionId)
     if (whenBusy === 'interrupt') await runs.abort(did, sessionId)

@@ -26,6 +26,8 @@ export interface TakenTurn {
   readonly running: Promise<string | undefined>
   /** Stops the turn. */
   readonly signal?: AbortSignal
+  /** Ends the reading of its events. */
+  readonly reader?: AbortSignal
 }
 
 /** A turn that fails within this time, before it said anything, is refused with its error. */
@@ -82,9 +84,9 @@ export class PluginTurn implements StartedTurn {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<TurnEvent, void, void> {
-    const runId = await (await this.#taken).running
-    if (runId === undefined) return
-    yield* turnEvents(await this.#parts.runs.subscribe(runId))
+    const { running, reader } = await this.#taken
+    const runId = await running
+    if (runId !== undefined) yield* turnEvents(await this.#parts.runs.subscribe(runId), reader)
   }
 
   /** Resolves when the turn has spoken, or had the time for it. The first call begins to read the events. */
@@ -149,7 +151,7 @@ export class PluginTurn implements StartedTurn {
     if (runId === undefined) return { status: 'aborted', text: '' }
     let text = ''
     let error: EndedTurn['error']
-    for await (const { event, data } of this) {
+    for await (const { event, data } of turnEvents(await this.#parts.runs.subscribe(runId))) {
       if (event === 'message') text += data.content
       else if (event === 'run' && data.resumed) text = text.slice(0, data.partialLength)
       else if (event === 'error') error = { code: data.code, message: data.error }

@@ -159,23 +159,23 @@ export class PluginTurns implements Turns {
     const user = await this.#userOf(read)
     await runs.mayTalk(user) // before a session is made
     const placed = await placeTurn(this.#parts, user, read)
-    const { signal } = read
-    if ('known' in placed) return { ...this.#takenAs(placed.known, user), signal }
+    const { signal, reader } = read
+    if ('known' in placed) return { ...this.#takenAs(placed.known, user), signal, reader }
     const begun =
       'turn' in placed
         ? await this.#submit(user, placed.turn)
         : await runs.resume(user, placed.runId, placed.decision, read.requestId)
-    return { ...this.#takenAs(begun, user), signal }
+    return { ...this.#takenAs(begun, user), signal, reader }
   }
 
   async #goOn(answer: TurnAnswer): Promise<TakenTurn> {
     const { runs, plugin } = this.#parts
     await undefined
-    const { runId, decision, requestId, ...who } = readAnswer(plugin, answer)
+    const { runId, decision, requestId, signal, reader, ...who } = readAnswer(plugin, answer)
     const user = await this.#userOf(who)
     const known = requestId && (await continuing(this.#parts.store, user.did, requestId))
-    if (known) return this.#takenAs(known, user)
-    return this.#takenAs(await runs.resume(user, runId, decision, requestId), user)
+    const begun = known || (await runs.resume(user, runId, decision, requestId))
+    return { ...this.#takenAs(begun, user), signal, reader }
   }
 
   /** Who speaks. A plugin that has proof of it may have the turn act under what this user has stored. */

@@ -1,12 +1,22 @@
 import { pairsIn } from './pairs.ts'
-import { byDescription } from './choices.ts'
+import { byDescription, yesOrNo } from './choices.ts'
 import { cue, stemsAround, wordsOf } from './cues.ts'
 import { findings, withoutFindings, wordFindings, type Finding, type Kind } from './findings.ts'
-import { asNumber, fits, isNumeric, isText, matchesText, takes, unitOfField } from './fitting.ts'
-import { inUtc, isTime, momentFor, momentIn, type Now } from './moments.ts'
+import {
+  asNumber,
+  fits,
+  isCount,
+  isCounted,
+  isNumeric,
+  isText,
+  matchesText,
+  takes,
+  unitOfField,
+} from './fitting.ts'
+import { inUtc, isAway, isTime, momentFor, momentIn, type Now } from './moments.ts'
 import { afterOrder, explicitValue, namesIn, reported, splitList, type Name } from './phrases.ts'
 import { alternativeFor, fieldsOf, type Field, type JsonSchema } from './schema.ts'
-import { stem, Stems, words } from './words.ts'
+import { stem, words } from './words.ts'
 
 /** The arguments that a sentence gives, and the required fields for which it gives none. */
 export interface Filled {
@@ -176,6 +186,8 @@ class Filling {
     const wanting = unclear.filter((field) => field.required)
     const only = wanting.length === 0 && this.#fields.length === 1 ? unclear : wanting
     for (const field of only) this.#takeFirst(field, values)
+    const things = values.filter((value) => isCounted(this.#sentence.text, value))
+    for (const field of open.filter(isCount)) this.#takeFirst(field, things)
   }
 
   /** Fills the fields that take any text. */
@@ -223,10 +235,6 @@ class Filling {
 const isMoment = ({ schema }: Field, { moment }: Finding) =>
   moment !== undefined && (schema.format === 'date' || schema.format === 'date-time')
 
-/** Whether a length of time is said as one from now: "in two hours". */
-const isAway = (text: string, { start }: Finding) =>
-  /\b(?:in|after|within)\s+$/i.test(text.slice(Math.max(0, start - 12), start))
-
 /** The required fields without a value and without a default. */
 function missingOf(fields: readonly Field[], args: Record<string, unknown>): Field[] {
   return fields.filter(
@@ -239,25 +247,6 @@ function missingOf(fields: readonly Field[], args: Record<string, unknown>): Fie
 function spokenOut({ name, type, schema }: Field, text: string): unknown {
   if (schema.const !== undefined) return schema.const
   return type === 'boolean' ? yesOrNo(name, text) : undefined
-}
-
-function yesOrNo(name: string, text: string): boolean | undefined {
-  const own = words(name).filter(
-    (word) => !['is', 'has', 'should', 'enabled', 'enable', 'include', 'with'].includes(word),
-  )
-  const said = words(text)
-  const stems = new Stems(said.map(stem))
-  const names = new Stems(own.map(stem))
-  // One word of a long name may be there by chance: "a sample" does not ask for a smallSampleCorrection.
-  const spoken = own.filter((one) => stems.likeness(stem(one)) > 0).length
-  const at = said.findIndex((word) => names.likeness(stem(word)) > 0)
-  if (at < 0 || (own.length > 2 && spoken < 2)) return undefined
-  const before = said.slice(Math.max(0, at - 3), at)
-  const next = said[at + 1]
-  const isNo = before.some((word) =>
-    /^(no|not|without|non|never|dont|disable|disabled|off|skip)$/.test(word),
-  )
-  return !isNo && !/^(off|false|no|disabled)$/.test(next ?? '')
 }
 
 function explicitly(field: Field, text: string): string | undefined {

@@ -6,13 +6,10 @@ import { mostDescription, words } from './words.ts'
 export function takes({ name, type, schema }: Field, kind: Kind): boolean {
   if (type !== 'string') return false
   const says = words(`${name} ${schema.format ?? ''}`)
-  const told = `${schema.description ?? ''} ${schema.pattern ?? ''}`
   switch (kind) {
     case 'did':
       return (
-        /\bdids?\b|did:|\^did/i.test(told) ||
-        says.some((word) => /^dids?$/.test(word)) ||
-        words(name).at(-1) === 'id'
+        saysDid(schema) || says.some((word) => /^dids?$/.test(word)) || words(name).at(-1) === 'id'
       )
     case 'url':
       return says.some((word) => ['url', 'uri', 'link', 'endpoint', 'href'].includes(word))
@@ -48,6 +45,9 @@ export function takes({ name, type, schema }: Field, kind: Kind): boolean {
   }
 }
 
+const saysDid = ({ description = '', pattern = '' }: JsonSchema): boolean =>
+  /\bdids?\b|did:|\^did/i.test(`${description} ${pattern}`)
+
 const addresses = new Set(
   'address account wallet holder owner sender recipient hash key id'.split(' '),
 )
@@ -57,9 +57,9 @@ export function isNumeric({ type }: Field): boolean {
   return type === 'number' || type === 'integer'
 }
 
-/** Whether a field takes any text. */
+/** Whether a field takes any text: one that is said to hold a DID takes no name. */
 export function isText({ type, schema }: Field): boolean {
-  return type === 'string' && !schema.format
+  return type === 'string' && !schema.format && !saysDid(schema)
 }
 
 /** Whether a field can take a value from the sentence. */
@@ -68,8 +68,22 @@ export function fits(field: Field, value: Finding): boolean {
   if (!isNumeric(field)) return matchesText(field.schema, String(value.value))
   const number = asNumber(field, value)
   const { minimum = -Infinity, maximum = Infinity } = field.schema
+  const { exclusiveMinimum: above = -Infinity, exclusiveMaximum: below = Infinity } = field.schema
   if (field.type === 'integer' && !Number.isInteger(number)) return false
-  return number >= minimum && number <= maximum
+  return number >= minimum && number <= maximum && number > above && number < below
+}
+
+/** Whether a field says how many of something there are. */
+export function isCount({ name, type }: Field): boolean {
+  return type === 'integer' && words(name).some((word) => counts.has(word))
+}
+
+const counts = new Set('population count quantity number households people size total'.split(' '))
+
+/** Whether a number is one of things: of "1000 stoves", and not of "1.5" or "10 %". */
+export function isCounted(text: string, { value, percent, span, end }: Finding): boolean {
+  const isWhole = Number.isInteger(Number(value)) && percent !== true && span === undefined
+  return isWhole && /^\s+\p{L}{2,40}s\b/u.test(text.slice(end, end + 50))
 }
 
 /** The unit of a field that holds a length of time, in milliseconds; undefined for all other fields. */

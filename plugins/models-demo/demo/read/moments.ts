@@ -138,3 +138,7 @@ export function zoneIn(system: string): string {
     return 'UTC'
   }
 }
+
+/** Whether a length of time is said as one from now: "in two hours". */
+export const isAway = (text: string, { start }: { readonly start: number }): boolean =>
+  /\b(?:in|after|within)\s+$/i.test(text.slice(Math.max(0, start - 12), start))
