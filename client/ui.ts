@@ -1,4 +1,6 @@
 'use client'
+export { ArgsForm } from './ui/args-form.tsx'
+export type { Args, ArgsFault, ArgsFormProps } from './ui/args-form.tsx'
 export { AttachButton, Attachments } from './ui/attachments.tsx'
 export type { AttachmentsProps } from './ui/attachments.tsx'
 export { ChatRoot, OracleChat, Suggestions } from './ui/chat.tsx'

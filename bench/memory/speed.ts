@@ -31,9 +31,11 @@ const percentile = (times: readonly number[], share: number): string =>
   (
     [...times].sort((one, other) => one - other)[Math.floor(share * (times.length - 1))] ?? 0
   ).toFixed(1)
-const shown = (what: string, all: readonly Took[], goal: string) => {
+const shown = (what: string, all: readonly Took[], goal?: number) => {
   const [wall, cpu] = [all.map((one) => one.wall), all.map((one) => one.cpu)]
-  return [what, percentile(wall, 0.5), percentile(wall, 0.95), percentile(cpu, 0.95), goal]
+  const slow = percentile(wall, 0.95)
+  const judged = goal === undefined ? 'none' : `${goal}${Number(slow) > goal ? ', missed' : ''}`
+  return [what, percentile(wall, 0.5), slow, percentile(cpu, 0.95), judged]
 }
 const columns = ['p50, ms', 'p95, ms', 'p95 of CPU, ms', 'goal of p95']
 const { signal } = new AbortController()
@@ -105,7 +107,7 @@ export async function beforeFirstToken(self: Remembering, seed: number): Promise
   console.log(
     markdownTable(
       [`before the first token, ${memoriesOfOne} memories`, ...columns],
-      [shown('index warm', times.warm, '5'), shown('index cold', times.cold, '60')],
+      [shown('index warm', times.warm, 5), shown('index cold', times.cold, 60)],
     ),
   )
   console.log(
@@ -143,6 +145,8 @@ export async function recall(self: Remembering, seed: number): Promise<void> {
         await self.passages.add(trx, didOf(i), runId, said)
       }
     })
+  // The goal is one of SQLite.
+  const recallGoal = self.passages.isPostgres ? undefined : 50
   const times: { usual: Took[]; busiest: Took[] } = { usual: [], busiest: [] }
   const find = async (did: string) => {
     const question = `what did I say of ${word()} and ${word()} or ${word()}`
@@ -157,8 +161,8 @@ export async function recall(self: Remembering, seed: number): Promise<void> {
     markdownTable(
       [`recall among ${passages.count} passages of ${passages.people} people`, ...columns],
       [
-        shown('of a person with about 20', times.usual, '50 on SQLite'),
-        shown(`of a person with ${passages.ofBusiest}`, times.busiest, ''),
+        shown('of a person with about 20', times.usual, recallGoal),
+        shown(`of a person with ${passages.ofBusiest}`, times.busiest, recallGoal),
       ],
     ),
   )

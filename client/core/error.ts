@@ -18,6 +18,8 @@ export type OracleErrorCode =
   | 'plugin_not_available'
   | 'payment_pending'
   | 'payment_failed'
+  | 'passkey_unsupported'
+  | 'passkey_cancelled'
   | 'media_denied'
   | 'media_unavailable'
   | 'consent_needed'

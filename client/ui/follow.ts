@@ -1,4 +1,12 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'react'
+import {
+  type RefObject,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react'
 import type { IMessage } from '../core/records.ts'
 
 /** Whether something has been so for longer than a time. */
@@ -13,28 +21,129 @@ export function useLate(is: boolean, ms: number): boolean {
   return isLate
 }
 
-/** Keeps a list at its end while it grows, unless the reader has scrolled up. */
-export function useFollow(messages: readonly IMessage[]) {
+/** How many messages are shown at first, and how many more each time the reader comes to the first of them. */
+const pageOf = 50
+/** So far from an edge of the list, in pixels, a reader is there. */
+const near = { end: 60, top: 200 }
+
+/** What `useFollow` returns. */
+export interface Following {
+  readonly ref: RefObject<HTMLDivElement | null>
+  readonly isAtEnd: boolean
+  readonly toEnd: () => void
+  /** The newest messages, as far back as the reader has gone. */
+  readonly shown: readonly IMessage[]
+  /** Shows older ones, where there are any; what the reader looks at stays where it is. */
+  readonly showOlder: (() => void) | undefined
+  /** How many messages have come since the reader left the end. */
+  readonly unread: number
+}
+
+/**
+ * Keeps a list at its end while it grows, unless the reader has scrolled up: then nothing moves. Shows the newest messages, and
+ * older ones by pages as the reader comes to the top.
+ */
+export function useFollow(messages: readonly IMessage[]): Following {
   const ref = useRef<HTMLDivElement>(null)
   const follows = useRef(true)
   const [isAtEnd, setAtEnd] = useState(true)
-  const look = () => {
-    const box = ref.current
-    if (!box) return
-    follows.current = box.scrollHeight - box.scrollTop - box.clientHeight < 60
-    setAtEnd(follows.current)
-  }
+  const [seen, setSeen] = useState(0)
+  const count = messages.length
+  const { first, back } = useFirst(count)
+  const hasOlder = first > 0
+  const latest = useRef({ count, hasOlder })
+  latest.current = { count, hasOlder }
+  const hold = useStaying(ref, first)
+
+  const showOlder = useCallback(() => {
+    hold()
+    back()
+  }, [hold, back])
   useEffect(() => {
     const box = ref.current
-    box?.addEventListener('scroll', look, { passive: true })
-    return () => box?.removeEventListener('scroll', look)
-  }, [])
-  useLayoutEffect(() => {
-    if (follows.current && ref.current) ref.current.scrollTop = ref.current.scrollHeight
-  }, [messages])
+    if (!box) return
+    let before = box.scrollTop
+    const look = () => {
+      const isEnd = box.scrollHeight - box.scrollTop - box.clientHeight < near.end
+      // Only a reader goes up; what grows below leaves the place as it is.
+      const wentUp = box.scrollTop < before - 1
+      before = box.scrollTop
+      if (follows.current && wentUp && !isEnd) setSeen(latest.current.count)
+      if (isEnd || wentUp) follows.current = isEnd
+      setAtEnd(follows.current)
+      if (!isEnd && wentUp && box.scrollTop < near.top && latest.current.hasOlder) showOlder()
+    }
+    box.addEventListener('scroll', look, { passive: true })
+    return () => box.removeEventListener('scroll', look)
+  }, [showOlder])
+  useEnd(ref, follows, messages)
   const toEnd = () => {
     follows.current = true
     if (ref.current) ref.current.scrollTop = ref.current.scrollHeight
   }
-  return { ref, isAtEnd, toEnd }
+  const shown = useMemo(() => messages.slice(first), [messages, first])
+  return {
+    ...{ ref, isAtEnd, toEnd, shown },
+    showOlder: hasOlder ? showOlder : undefined,
+    unread: isAtEnd ? 0 : Math.max(0, count - seen),
+  }
+}
+
+/** Goes to the end of a list that is followed: when messages come, and when one turns out to be taller than it was taken for. */
+function useEnd(
+  ref: RefObject<HTMLDivElement | null>,
+  follows: RefObject<boolean>,
+  messages: readonly IMessage[],
+): void {
+  const observer = useRef<ResizeObserver>(undefined)
+  useEffect(() => {
+    if (typeof ResizeObserver === 'undefined') return
+    const own = new ResizeObserver(() => {
+      if (follows.current && ref.current) ref.current.scrollTop = ref.current.scrollHeight
+    })
+    observer.current = own
+    for (const child of ref.current?.children ?? []) own.observe(child)
+    return () => own.disconnect()
+  }, [])
+  useLayoutEffect(() => {
+    const box = ref.current
+    if (!box) return
+    if (follows.current) box.scrollTop = box.scrollHeight
+    for (const child of box.children) observer.current?.observe(child)
+  }, [messages])
+}
+
+/** Which message is the first that is shown. It stays so while the list grows: nothing that is read goes away. */
+function useFirst(count: number) {
+  const [{ first, known }, set] = useState({ first: 0, known: 0 })
+  // Many at once are a history that has come, of which the newest are shown.
+  const isHistory = count - known > pageOf
+  const start = isHistory || first >= count ? Math.max(0, count - pageOf) : first
+  useEffect(() => set({ first: start, known: count }), [start, count])
+  const back = useCallback(
+    () => set(({ first: at, known: of }) => ({ first: Math.max(0, at - pageOf), known: of })),
+    [],
+  )
+  return { first: start, back }
+}
+
+/** Keeps the line that is read where it stands while something is put in above it. */
+function useStaying(ref: RefObject<HTMLDivElement | null>, first: number): () => void {
+  const held = useRef<{ element: Element; top: number }>(undefined)
+  useLayoutEffect(() => {
+    const box = ref.current
+    const { element, top } = held.current ?? {}
+    held.current = undefined
+    if (box && element?.isConnected && top !== undefined)
+      box.scrollTop += element.getBoundingClientRect().top - top
+  }, [first])
+  return useCallback(() => {
+    const box = ref.current
+    if (!box || held.current) return
+    const edge = box.getBoundingClientRect().top
+    const element = [...box.querySelectorAll('.oc-message')].find(
+      (one) => one.getBoundingClientRect().bottom > edge,
+    )
+    if (element) held.current = { element, top: element.getBoundingClientRect().top }
+  }, [])
 }

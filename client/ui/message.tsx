@@ -1,5 +1,6 @@
 import { memo, useState } from 'react'
 import type { IMessage } from '../core/records.ts'
+import { CopyButton } from './copy.tsx'
 import { EditForm } from './edit-form.tsx'
 import type { Versions } from './hooks.ts'
 import { Markdown } from './markdown/markdown.tsx'
@@ -114,7 +115,7 @@ export function MessageActions(props: MessageActionsProps) {
   return (
     <div className="oc-actions">
       {versions && <Picker versions={versions} onVersion={onVersion} />}
-      <CopyButton text={text} />
+      {text !== '' && <CopyButton text={text} className="oc-quiet" />}
       {isOwn && canChange && onEdit && (
         <button type="button" className="oc-quiet" onClick={props.onBeginEdit}>
           {words.edit}
@@ -164,25 +165,6 @@ function Thumbs({ rating, onRate }: ThumbsProps) {
       {sign}
     </button>
   ))
-}
-
-function CopyButton({ text }: { readonly text: string }) {
-  const words = useWords()
-  const [isCopied, setCopied] = useState(false)
-  if (text === '') return null
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text)
-      setCopied(true)
-    } catch {
-      // A page that came by plain HTTP has no clipboard, and a person may refuse it.
-    }
-  }
-  return (
-    <button type="button" className="oc-quiet" onClick={() => void copy()}>
-      {isCopied ? words.copied : words.copy}
-    </button>
-  )
 }
 
 /** The props of `BranchPicker`. */

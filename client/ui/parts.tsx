@@ -1,9 +1,9 @@
 import {
   createContext,
   useContext,
+  useRef,
   useState,
   type ComponentType,
-  type FormEvent,
   type ReactNode,
 } from 'react'
 import { OracleError } from '../core/error.ts'
@@ -11,6 +11,7 @@ import type { IMessage, ToolCall } from '../core/records.ts'
 import type { Approval } from '../react/use-run.ts'
 import { Markdown, type Renderers } from './markdown/markdown.tsx'
 import { straight } from './markdown/links.ts'
+import { ArgsForm, type Args, type ArgsFault } from './args-form.tsx'
 import type { AttachmentsProps } from './attachments.tsx'
 import type { SuggestionsProps } from './chat.tsx'
 import type { ComposerProps } from './composer.tsx'
@@ -132,65 +133,55 @@ export function Reasoning({ text, isThinking }: ReasoningProps) {
 export interface ApprovalCardProps {
   readonly approval: Approval
   readonly isBusy: boolean
+  /** The schema of the tool's arguments, as JSON Schema, where the oracle tells it. */
+  readonly schema?: Args
+  /** What did not fit in the arguments that were sent last. */
+  readonly faults?: readonly ArgsFault[]
 }
 
+const noFaults: readonly ArgsFault[] = []
+
 /** The call that waits for a person: approve it, approve it with other arguments, or say no. */
-export function ApprovalCard({ approval, isBusy }: ApprovalCardProps) {
+export function ApprovalCard({ approval, isBusy, schema, faults = noFaults }: ApprovalCardProps) {
   const words = useWords()
-  const [edited, setEdited] = useState<string>()
-  const [fault, setFault] = useState('')
+  const [isEdited, setEdited] = useState(false)
   const { pending } = approval
-  if (!pending) return null
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    try {
-      const args: unknown = JSON.parse(edited ?? '')
-      if (typeof args !== 'object' || args === null || Array.isArray(args)) throw new Error('{ … }')
-      setFault('')
-      void approval.edit(args as Record<string, unknown>)
-    } catch (thrown) {
-      setFault(thrown instanceof Error ? thrown.message : String(thrown))
-    }
-  }
+  // While an answer is on its way nothing waits; what was written comes back where it is not taken.
+  const last = useRef(pending)
+  if (pending) last.current = pending
+  if (!last.current) return null
+  const { toolName, reason, args } = last.current
   return (
-    <section className="oc-approval" data-state="waits" aria-label={words.waits}>
+    <section
+      className="oc-approval"
+      data-state="waits"
+      aria-label={words.waits}
+      hidden={pending === null}
+    >
       <strong>{words.waits}</strong>
-      <p>{words.approvalOf(straight(pending.toolName))}</p>
-      {pending.reason && <p dir="auto">{straight(pending.reason)}</p>}
-      {edited === undefined ? (
-        <pre dir="ltr" tabIndex={0}>
-          {shown(pending.args)}
-        </pre>
+      <p>{words.approvalOf(straight(toolName))}</p>
+      {reason && <p dir="auto">{straight(reason)}</p>}
+      {isEdited ? (
+        <ArgsForm
+          args={args}
+          schema={schema}
+          faults={faults}
+          isBusy={isBusy}
+          onSubmit={(edited) => void approval.edit(edited)}
+        />
       ) : (
-        <form onSubmit={submit}>
-          <textarea
-            dir="ltr"
-            rows={6}
-            aria-label={words.edit}
-            aria-invalid={fault !== ''}
-            value={edited}
-            onChange={(event) => setEdited(event.target.value)}
-          />
-          {fault && <p role="alert">{fault}</p>}
-          <button type="submit" disabled={isBusy}>
-            {words.approve}
-          </button>
-        </form>
+        <pre dir="ltr" tabIndex={0}>
+          {shown(args)}
+        </pre>
       )}
       <div className="oc-row">
-        {edited === undefined && (
+        {!isEdited && (
           <button type="button" disabled={isBusy} onClick={() => void approval.approve()}>
             {words.approve}
           </button>
         )}
-        <button
-          type="button"
-          className="oc-quiet"
-          onClick={() =>
-            setEdited(edited === undefined ? JSON.stringify(pending.args, null, 2) : undefined)
-          }
-        >
-          {edited === undefined ? words.edit : words.cancel}
+        <button type="button" className="oc-quiet" onClick={() => setEdited(!isEdited)}>
+          {isEdited ? words.cancel : words.edit}
         </button>
         <button
           type="button"
@@ -227,7 +218,7 @@ export function ErrorCard({ error, onRetry }: ErrorCardProps): ReactNode {
       <div className="oc-row">
         {onRetry && (
           <button type="button" onClick={onRetry}>
-            {words.tryAgain}
+            {isSignedOut(code) ? words.signInAgain : words.tryAgain}
           </button>
         )}
       </div>
@@ -240,6 +231,10 @@ export function ErrorCard({ error, onRetry }: ErrorCardProps): ReactNode {
     </div>
   )
 }
+
+/** Whether the way on is the wallet's: it asks its user once more. */
+const isSignedOut = (code: OracleError['code']) =>
+  code === 'unauthorized' || code === 'delegation_required'
 
 /** How an answer ended that did not come to its own end; undefined where it did. */
 export function endingOf(

@@ -4,6 +4,7 @@ import type { Attachment, IMessage, Overrides } from '../core/records.ts'
 import { useChat } from '../react/use-chat.ts'
 import { type AnnouncerWords, useChatAnnouncer } from '../react/use-chat-announcer.ts'
 import { useApproval, useRun } from '../react/use-run.ts'
+import { Asking, faultsIn } from './asking.tsx'
 import { Composer } from './composer.tsx'
 import { useFollow, useLate } from './follow.ts'
 import { type Branches, useBranches } from './hooks.ts'
@@ -70,8 +71,9 @@ export function Thread(props: ThreadProps) {
         aria-label={words.messages}
         aria-busy={isLoading}
       >
+        <Older onShow={view.showOlder} />
         <Messages
-          messages={messages}
+          messages={view.shown}
           isSending={isSending}
           waitingCall={approval.pending?.toolCallId}
           branches={branches}
@@ -82,20 +84,18 @@ export function Thread(props: ThreadProps) {
           onInstead={(message, text) => void instead(message, text)}
         />
         <Thinking isThinking={status === 'submitted'} />
-        <Parts.ApprovalCard
-          key={approval.pending?.toolCallId}
-          approval={approval}
-          isBusy={isSending}
-        />
+        <Asking address={address} approval={approval} isBusy={isSending} error={sendMessageError} />
         {question}
         <Told address={address} />
         <Queue box={box} />
         <Trouble
           {...{ oracleDid, overrides, box, sendMessageError, errors: [fault, error] }}
+          isAsking={approval.pending !== null}
           onSayAgain={lastSaid && sayAgain}
+          onReadAgain={() => void chat.refetchMessages()}
         />
       </div>
-      {!view.isAtEnd && <End onJump={view.toEnd} />}
+      {!view.isAtEnd && <End onJump={view.toEnd} count={view.unread} />}
       <Line isLost={run.reconnecting} />
       <p className="oc-hidden" {...announcer} />
       <Field
@@ -136,12 +136,16 @@ interface TroubleProps extends Pick<ThreadProps, 'oracleDid' | 'overrides'> {
   readonly sendMessageError: OracleError | null
   /** What else went wrong. */
   readonly errors: readonly [fault: unknown, error: unknown]
+  /** A call waits for a person: what was said last is under way. */
+  readonly isAsking: boolean
   readonly onSayAgain: (() => void) | undefined
+  readonly onReadAgain: () => void
 }
 
 /** What has to be paid before the message goes out, or what went wrong and can be tried again. */
 function Trouble(props: TroubleProps) {
-  const { oracleDid, overrides, box, sendMessageError, errors, onSayAgain } = props
+  const { oracleDid, overrides, box, sendMessageError, errors } = props
+  const { isAsking, onSayAgain, onReadAgain } = props
   const { components: Parts } = useLook()
   const Payment = Parts.PaymentCard ?? OwnPaymentCard
   if (sendMessageError?.code === 'payment_required')
@@ -158,7 +162,11 @@ function Trouble(props: TroubleProps) {
   const told = [errors[0], box.fault, sendMessageError, errors[1]].find((one) => one != null)
   // What the outbox tries again by itself is no fault that a person has to do something about.
   if (box.waiting.length > 0 && told instanceof OracleError && isPassing(told)) return null
-  const retry = box.fault ? box.outbox.tryNow : sendMessageError ? onSayAgain : undefined
+  // What does not fit in edited arguments stands at their fields.
+  if (isAsking && faultsIn(told).length > 0) return null
+  const isUnread = told === errors[1]
+  const again = sendMessageError && !isAsking ? onSayAgain : isUnread ? onReadAgain : undefined
+  const retry = box.fault ? box.outbox.tryNow : again
   return <Parts.ErrorCard error={told} onRetry={retry} />
 }
 
@@ -177,14 +185,28 @@ const announced = (words: Words): AnnouncerWords => ({
 /** The props of `JumpToEnd`. */
 export interface JumpToEndProps {
   readonly onJump: () => void
+  /** How many messages have come since the reader went up. */
+  readonly count?: number
 }
 
 /** The way to the newest message, for a reader who has scrolled up. */
-export function JumpToEnd({ onJump }: JumpToEndProps) {
+export function JumpToEnd({ onJump, count = 0 }: JumpToEndProps) {
   const words = useWords()
   return (
     <button type="button" className="oc-to-end" onClick={onJump}>
       {words.toEnd}
+      {count > 0 && ` (${count.toLocaleString(words.locale)})`}
+    </button>
+  )
+}
+
+/** The way to what was said before, for who does not scroll. */
+function Older({ onShow }: { readonly onShow: (() => void) | undefined }) {
+  const words = useWords()
+  if (!onShow) return null
+  return (
+    <button type="button" className="oc-quiet oc-older" onClick={onShow}>
+      {words.older}
     </button>
   )
 }
@@ -259,12 +281,18 @@ export function ConnectionLine({ isLost }: ConnectionLineProps) {
     if (isLost) setWasLost(true)
   }, [isLost])
   return (
-    <p
-      className="oc-connection"
-      role={isLong ? 'alert' : 'status'}
-      data-state={isLost ? 'lost' : 'there'}
-    >
-      {isLost ? words.connectionLost : wasLost ? words.connected : ''}
-    </p>
+    <div className="oc-connection" data-state={isLost ? 'lost' : 'there'}>
+      <span role={isLong ? 'alert' : 'status'}>
+        {isLost ? words.connectionLost : wasLost ? words.connected : ''}
+      </span>
+      {isLost && (
+        <button type="button" className="oc-quiet" onClick={tryNow}>
+          {words.tryNow}
+        </button>
+      )}
+    </div>
   )
 }
+
+/** What waits for the network tries again: a person says that it is there, as the browser does otherwise. */
+const tryNow = () => void window.dispatchEvent(new window.Event('online'))

@@ -1,4 +1,5 @@
 import type { Attachment } from '../core/records.ts'
+import { useClientIfAny } from '../react/provider.ts'
 import { useDraft } from './hooks.ts'
 import type { Files } from './use-files.ts'
 
@@ -23,7 +24,9 @@ export interface ComposerState {
 
 /** A message as it is written: its text, which outlives a reload, and the way to send it with its files. */
 export function useComposer({ name, isSending, files, onSend }: ComposerUse): ComposerState {
-  const [text, setText] = useDraft(name)
+  // One browser may have several users: nobody finds another's words.
+  const did = useClientIfAny()?.wallet.did ?? ''
+  const [text, setText] = useDraft(`${did} ${name}`)
   const isReady = text.trim() !== '' && !isSending && (files?.isReady ?? true)
   const send = () => {
     if (!isReady || onSend(text, files?.attachments ?? []) === false) return

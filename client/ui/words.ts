@@ -53,8 +53,10 @@ export interface Words {
   readonly connected: string
   readonly tryNow: string
   readonly tryAgain: string
+  readonly signInAgain: string
   readonly details: string
   readonly toEnd: string
+  readonly older: string
   readonly suggestions: string
   readonly branchOf: (nth: number, of: number) => string
   readonly earlier: string

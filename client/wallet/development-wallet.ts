@@ -1,6 +1,6 @@
-import { OracleError } from '../core/error.ts'
 import type { IWalletProps, MintFn, TransactionFn } from '../core/records.ts'
 import { fromBase64, type Grant, keyOf, mint, toBase64 } from './ucan.ts'
+import { signsNothing } from './without-ledger.ts'
 
 export type { Grant } from './ucan.ts'
 
@@ -59,7 +59,12 @@ export async function createDevelopmentWallet({
       did,
       matrix: { accessToken: '', homeServer: '' },
     },
-    transactSignX: account?.transactSignX ?? signNothing,
+    transactSignX:
+      account?.transactSignX ??
+      signsNothing(
+        'The development wallet',
+        'Give it the address of a server with a development ledger: { ledger }.',
+      ),
     ...minted,
   }
 }
@@ -68,13 +73,6 @@ const accountOn = async (
   ledger: string,
   minted: Pick<DevelopmentWallet, 'createDelegation' | 'createInvocation'>,
 ) => (await import('../later/development-ledger.ts')).accountAt(ledger, minted)
-
-const signNothing: TransactionFn = () =>
-  Promise.reject(
-    new OracleError('invalid_request', 'The development wallet has no ledger to sign for.', {
-      hint: 'Give it the address of a server with a development ledger: { ledger }.',
-    }),
-  )
 
 function seedIn(storage: Pick<Storage, 'getItem' | 'setItem'>): Uint8Array {
   const kept = storage.getItem(storageKey)

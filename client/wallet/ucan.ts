@@ -22,28 +22,93 @@ const version = '0.9.1'
 
 /** The key that a seed of 32 bytes stands for. */
 export async function keyOf(seed: Uint8Array): Promise<Key> {
+  if (!hasSubtle()) {
+    const { publicKey, sign } = (await import('./plain.ts')).halvesOf(seed)
+    return { did: didOf(publicKey), sign: async (payload) => sign(payload) }
+  }
   const secret = joined(pkcs8, seed)
   const key = await crypto.subtle.importKey('pkcs8', secret, 'Ed25519', true, ['sign'])
   const { x = '' } = await crypto.subtle.exportKey('jwk', key)
   const publicKey = fromBase64(x.replaceAll('-', '+').replaceAll('_', '/'))
   return {
-    did: `did:key:z${base58(joined(ed25519Key, publicKey))}`,
+    did: didOf(publicKey),
     sign: async (payload) =>
       new Uint8Array(await crypto.subtle.sign('Ed25519', key, joined(payload))),
   }
 }
 
-/** A UCAN of one link, as the header of a request carries it: its archive in base64. `exp` is in seconds. */
+/** What `crypto.subtle` signs with, in browsers and in Node. */
+type Half = Parameters<typeof crypto.subtle.sign>[1]
+interface Pair {
+  readonly publicKey: Half
+  readonly privateKey: Half
+}
+
+/** Whether the browser computes for the page: it does not for one that came by plain HTTP from another machine. */
+const hasSubtle = () => typeof crypto.subtle === 'object'
+
+/** The key of a pair whose private half may be locked in the browser. */
+export async function keyOfPair({ publicKey, privateKey }: Pair): Promise<Key> {
+  const raw = new Uint8Array(await crypto.subtle.exportKey('raw', publicKey))
+  return {
+    did: didOf(raw),
+    sign: async (payload) =>
+      new Uint8Array(await crypto.subtle.sign('Ed25519', privateKey, joined(payload))),
+  }
+}
+
+const didOf = (publicKey: Uint8Array) => `did:key:z${base58(joined(ed25519Key, publicKey))}`
+
+/** A token that others rest on: what they name it by, and its blocks with those of its own proofs, as an archive has them. */
+export interface Proof {
+  readonly link: Uint8Array
+  readonly blocks: readonly Uint8Array[]
+}
+
+/** A link is 36 bytes: CIDv1, dag-cbor, sha2-256. */
+const linkBytes = 36
+/** An oracle reads no archive with more blocks. */
+const mostBlocks = 12
+
+/** Reads a token so that others can rest on it. */
+export function proofOf(text: string): Proof {
+  const archive = fromBase64(text)
+  const blocks: Bytes[] = []
+  for (let at = 0; at < archive.length;) {
+    const [length, bytes] = readVarint(archive, at)
+    const end = at + bytes + length
+    if (end > archive.length || blocks.length > mostBlocks) throw new Error('This is no token.')
+    blocks.push(archive.slice(at + bytes, end))
+    at = end
+  }
+  // The first is the archive's header, the last names the token, which stands before it.
+  const tokens = blocks.slice(1, -1)
+  const last = tokens.at(-1)
+  if (last === undefined || tokens.some(({ length }) => length <= linkBytes))
+    throw new Error('This is no token.')
+  return { link: last.slice(0, linkBytes), blocks: tokens }
+}
+
+/** A UCAN, as the header of a request carries it: its archive in base64. `exp` is in seconds. */
 export async function mint(
   key: Key,
   aud: string,
   att: readonly Grant[],
   exp: number,
+  proofs: readonly Proof[] = [],
 ): Promise<string> {
   const header = base64Url(json({ alg: 'EdDSA', typ: 'JWT', ucv: version }))
   // Keys stand in their canonical order here and below: the signature covers exactly these bytes.
   const grants = att.map(({ can, with: resource }) => ({ can, with: resource }))
-  const payload = base64Url(json({ att: grants, aud, exp, iss: key.did, prf: [] }))
+  const payload = base64Url(
+    json({
+      att: grants,
+      aud,
+      exp,
+      iss: key.did,
+      prf: proofs.map(({ link }) => `b${base32(link)}`),
+    }),
+  )
   const signature = await key.sign(utf8.encode(`${header}.${payload}`))
   const token = cborMap({
     s: cborBytes(joined(edDsa, signature)),
@@ -54,13 +119,14 @@ export async function mint(
     aud: cborBytes(didBytes(aud)),
     exp: cborHead(0, exp),
     iss: cborBytes(didBytes(key.did)),
-    prf: cborList([]),
+    prf: cborList(proofs.map((proof) => cborLink(proof.link))),
   })
   const link = await cidOf(token)
   const descriptor = cborMap({ [`ucan@${version}`]: cborLink(link) })
   const root = await cidOf(descriptor)
   const archive = joined(
     block(cborMap({ roots: cborList([cborLink(root)]), version: cborHead(0, 1) })),
+    ...proofs.flatMap(({ blocks }) => blocks.map(block)),
     block(joined(link, token)),
     block(joined(root, descriptor)),
   )
@@ -76,7 +142,9 @@ function didBytes(did: string): Bytes {
 
 /** CIDv1, dag-cbor, sha2-256. */
 async function cidOf(data: Bytes): Promise<Bytes> {
-  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', data))
+  const hash = hasSubtle()
+    ? new Uint8Array(await crypto.subtle.digest('SHA-256', data))
+    : (await import('./plain.ts')).hashed(data)
   return joined([0x01, 0x71, 0x12, 32], hash)
 }
 
@@ -85,6 +153,17 @@ const block = (data: Uint8Array) => joined(varint(data.length), data)
 
 function varint(value: number): number[] {
   return value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)]
+}
+
+function readVarint(bytes: Uint8Array, at: number): [value: number, length: number] {
+  let value = 0
+  // Three groups of seven bits: more than any token has bytes.
+  for (let length = 1; length <= 3; length++) {
+    const byte = bytes[at + length - 1] ?? 0
+    value |= (byte & 127) << (7 * (length - 1))
+    if (byte < 128) return [value, length]
+  }
+  throw new Error('This is no token.')
 }
 
 // The part of CBOR that a token needs; numbers, lengths and tags in their shortest form, as dag-cbor demands.
@@ -139,6 +218,15 @@ export const fromBase64 = (text: string): Bytes =>
   joined(Array.from(atob(text), (character) => character.charCodeAt(0)))
 const base64Url = (bytes: Uint8Array) =>
   toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
+
+/** Bytes in the base32 of CIDs. */
+function base32(bytes: Uint8Array): string {
+  const bits = Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('')
+  const groups = bits.match(/.{1,5}/g) ?? []
+  return groups
+    .map((group) => 'abcdefghijklmnopqrstuvwxyz234567'[parseInt(group.padEnd(5, '0'), 2)])
+    .join('')
+}
 
 const digits = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 

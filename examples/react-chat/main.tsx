@@ -10,10 +10,11 @@ import {
 import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
 import { z } from 'zod'
 import { Call } from './call.tsx'
+import { oracleAt } from './oracle.ts'
 import { Pay } from './pay.tsx'
 
 const baseUrl = new URLSearchParams(location.search).get('oracle') ?? 'http://127.0.0.1:3000'
-const { did: oracleDid, calls } = await (await fetch(`${baseUrl}/.well-known/oracle.json`)).json()
+const { did: oracleDid, calls } = await oracleAt(baseUrl)
 const wallet = await createDevelopmentWallet({ ledger: baseUrl })
 const overrides = { baseUrl }
 const userDid = wallet.initialWallet.did

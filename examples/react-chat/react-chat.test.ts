@@ -134,6 +134,17 @@ await describeWith('chromium', 'the React example', (executablePath) => {
     expect(complaints).toEqual([])
   })
 
+  it('says that nobody answers, and goes on by itself once there is an oracle', async () => {
+    await using app = await testApp({ plugins: [], model: scriptedModel(['Here.']) })
+    const page = await (await browser.newContext()).newPage()
+    await page.route(`${app.url}/**`, (route) => route.abort('connectionrefused'))
+    await page.goto(`${site}/?oracle=${app.url}`)
+    await page.getByRole('status').getByText(`No oracle answers at ${app.url} yet.`).waitFor()
+    await page.unrouteAll()
+    await say(page, 'Is anybody there?')
+    await page.getByText('Here.').waitFor()
+  })
+
   it('says what is to be paid', async () => {
     const paywall = definePlugin({
       name: 'paywall',

@@ -3,6 +3,7 @@ import { type Database, type Log, type Metrics, type Oracle, RuntimeError, type 
 import type { environment } from './environment.ts'
 import { Figures } from './figures.ts'
 import type { Place, ToMedia } from './media/messages.ts'
+import { portsOfCall } from './media/ports.ts'
 import { Media } from './media/media.ts'
 import { proofOf } from './signalling/proof.ts'
 import { activeCall, demandKind, full, minutesSpent } from './refusals.ts'
@@ -295,7 +296,7 @@ export class Calls {
       CALLS_PORTS: [from, to],
       CALLS_MINUTES_PER_DAY,
     } = this.env
-    const all = Math.min(CALLS_MAX, Math.floor((to - from + 1) / 4))
+    const all = Math.min(CALLS_MAX, Math.floor((to - from + 1) / portsOfCall(this.#place())))
     if (this.#live.size + this.#opening >= all) throw full('All lines of the oracle are taken.', 60)
     if (minutesLeft <= 0) throw minutesSpent(CALLS_MINUTES_PER_DAY, this.#now())
   }

@@ -101,6 +101,26 @@ function suite(make: () => Promise<TestDatabase>) {
       expect((await alone(first.text)).did).toBe(user.did)
     })
 
+    test('is revoked with the earlier ones that it took the place of, and with the proofs that the user signed', async () => {
+      const session = await createWallet()
+      const capabilities = [{ can: 'oracle/call', with: user.did }]
+      const proof = await user.delegate({ audience: session.did, capabilities })
+      const back = await session.delegate({ audience: user.did, capabilities, proofs: [proof] })
+      const first = await user.delegate({ audience, proofs: [back] })
+      const call = async () => {
+        const invocation = { audience, capability: capabilities[0]!, proofs: [proof] }
+        const { text } = await session.invoke(invocation)
+        return server.auth.authenticate(requestOf(bearer(text)))
+      }
+      await post(server, user.did, first.text)
+      for (let other = 0; other < 5; other++)
+        await post(server, user.did, (await user.delegate({ audience, nonce: `${other}` })).text)
+      expect((await call()).did).toBe(user.did)
+      await server.delegations.revoke(user.did, audience)
+      await expect(call()).rejects.toMatchObject(refusal)
+      await expect(alone(first.text)).rejects.toMatchObject(refusal)
+    })
+
     test('belongs to one user and one oracle', async () => {
       await post(server, user.did, (await user.delegate({ audience })).text)
       const other = await createWallet()

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
+import { build } from 'vite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -11,6 +12,7 @@ const root = resolve(import.meta.dirname, '../..')
 const app = `import { OraclesProvider, useChat, type IMessage, type IChatOptions } from 'oracle-runtime-client'
 import { useLiveAgent } from 'oracle-runtime-client/live-agent'
 import { useNotices, type Notice } from 'oracle-runtime-client/notices'
+import { openPasskeyWallet, type PasskeyWallet } from 'oracle-runtime-client/passkey'
 import { OracleChat } from 'oracle-runtime-client/ui'
 import { fr } from 'oracle-runtime-client/ui/languages/fr'
 import { createDevelopmentWallet, type DevelopmentWallet } from 'oracle-runtime-client/wallet'
@@ -30,6 +32,18 @@ function Bell({ oracleDid }: { oracleDid: string }) {
   return <button onClick={() => newest && void markSeen({ upTo: newest.id })}>{unread}</button>
 }
 export const wallet = createDevelopmentWallet()
+const oracles = [{ did: 'did:web:a.example', baseUrl: 'https://a.example' }]
+export const kept: Promise<PasskeyWallet | undefined> = openPasskeyWallet({ rpName: 'A', userName: 'B', oracles })
+`
+
+const fiveLines = `import { createRoot } from 'react-dom/client'
+import { OraclesProvider } from 'oracle-runtime-client'
+import { OracleChat } from 'oracle-runtime-client/ui'
+import { createDevelopmentWallet } from 'oracle-runtime-client/wallet'
+import 'oracle-runtime-client/ui/style.css'
+const wallet = await createDevelopmentWallet()
+const chat = <OraclesProvider {...wallet}><OracleChat oracleDid="did:web:a.example" /></OraclesProvider>
+createRoot(document.getElementById('root')!).render(chat)
 `
 
 describe('the package of the client', () => {
@@ -55,6 +69,8 @@ describe('the package of the client', () => {
       'react-dom',
       'zod',
       'eventsource-parser',
+      '@noble/curves',
+      '@noble/hashes',
       '@types/react',
       'csstype',
     ]) {
@@ -72,6 +88,7 @@ describe('the package of the client', () => {
         'dist/index.d.ts',
         'dist/live-agent.js',
         'dist/notices.js',
+        'dist/passkey.js',
         'dist/ui.js',
         'dist/ui/style.css',
         'dist/ui/languages/fr.js',
@@ -98,7 +115,12 @@ describe('the package of the client', () => {
       dependencies: { 'eventsource-parser': expect.any(String) },
       peerDependencies: { react: '>=18', zod: '^3.25 || ^4' },
     })
-    expect(Object.keys(manifest.dependencies)).toHaveLength(1)
+    // Those of @noble sign where a browser does not compute for the page, and are fetched there alone.
+    expect(Object.keys(manifest.dependencies)).toEqual([
+      '@noble/curves',
+      '@noble/hashes',
+      'eventsource-parser',
+    ])
     for (const entry of ['index', 'live-agent', 'notices', 'ui'])
       expect(readFileSync(join(installed, `dist/${entry}.js`), 'utf8')).toMatch(
         /^['"]use client['"]/,
@@ -134,6 +156,30 @@ describe('the package of the client', () => {
         ),
       ).toBe('')
     }
+  }, 60_000)
+
+  it('is a whole chat in five lines of an app that Vite builds', async () => {
+    writeFileSync(
+      join(folder, 'index.html'),
+      '<main id="root"></main><script type="module" src="./main.tsx"></script>',
+    )
+    writeFileSync(join(folder, 'main.tsx'), fiveLines)
+    const built = await build({
+      ...{ configFile: false, root: folder, logLevel: 'silent' },
+      build: { write: false, minify: false },
+    })
+    const files = [built].flat().flatMap((one) => ('output' in one ? one.output : []))
+    const text = (of: RegExp) =>
+      files
+        .filter(({ fileName }) => of.test(fileName))
+        .map((one) => ('code' in one ? one.code : String(one.source)))
+        .join('\n')
+    expect(text(/css$/)).toContain('.oc-root')
+    for (const part of ['oc-threads', 'oc-composer', 'oc-approval', 'oc-tool'])
+      expect(text(/js$/)).toContain(part)
+    // What pays, and what signs without the browser's help, is fetched by who needs it.
+    const first = files.find((one) => 'isEntry' in one && one.isEntry)
+    expect(first && 'code' in first && first.code).not.toMatch(/sha512|RipemdHash|oc-payment/i)
   }, 60_000)
 
   it('can be imported on a server', () => {

@@ -17,7 +17,7 @@ const allowed: Readonly<Record<string, RegExp>> = {
   call: /^client\/(core|call)\//,
   later: /^(client\/(core|later)\/|eventsource-parser$)/,
   react: /^(client\/(core|react)\/|react$)/,
-  wallet: /^client\/(core\/error\.ts|wallet\/)/,
+  wallet: /^(client\/(core\/error\.ts|wallet\/)|@noble\/)/,
 }
 const roomOf = (path: string): string => path.split('/').slice(1, -1)[0] ?? ''
 
@@ -63,6 +63,7 @@ describe('the rooms of the client', () => {
     ['client/react/x.ts', `import { type A, validated } from '../later/schema.ts'`],
     ['client/later/x.ts', `import { useChat } from '../react/use-chat.ts'`],
     ['client/wallet/x.ts', `import { Chat } from '../core/chat/chat.ts'`],
+    ['client/core/x.ts', `import { ed25519 } from '@noble/curves/ed25519.js'`],
   ])('%s with "%s" is found', (path, source) => {
     expect(planted(path, source)).toContainEqual(expect.stringContaining(path))
   })

@@ -1,3 +1,4 @@
+/// <reference path="../../plugins/calls/media/fvad.d.ts" />
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +8,8 @@ import { scriptedModel, testApp, type ScriptedStep, type TestApp } from '#core/t
 import calls from '../../plugins/calls/index.ts'
 import { espeakVoice, joined } from '../../plugins/calls/speech/command.ts'
 import { WavReader, wavOf } from '../../plugins/calls/speech/wav.ts'
+import { Peer } from '../../plugins/calls/media/peer.ts'
+import { answeredFingerprint, readOffer } from '../../plugins/calls/signalling/sdp.ts'
 import playground from '../../plugins/playground/index.ts'
 import { builtPage } from '../support/built-page.ts'
 import { complaintsOf } from '../support/browser.ts'
@@ -44,6 +47,9 @@ const watch = () => {
     if (meter) seen.levels.push(meter.value)
   }, 50)
 }
+
+/** How somebody in the middle answers a page. */
+const spying = { place: { ports: [42_000, 42_099], isLocal: true }, silenceMs: 600 } as const
 
 /** What the browser counts of the connections of the page. */
 const counted = (page: Page) =>
@@ -271,4 +277,38 @@ await describeWith('chromium', 'a call from the page', (program) => {
       await page.context().close()
     }
   }, 240_000)
+
+  it.each([
+    ['puts its own peer in between', true],
+    ['exchanges the offer’s fingerprint', false],
+  ])(
+    'a proxy that %s gets no connection and no sound',
+    async (_, isAnswered) => {
+      const told: string[] = []
+      const tell = ({ type }: { readonly type: string }) => told.push(type)
+      const { page } = await visit((context) =>
+        context.route('**/calls', async (route) => {
+          if (route.request().method() !== 'POST') return route.fallback()
+          const asked = route.request().postDataJSON()
+          const spy = await Peer.open({ ...spying, sdp: readOffer(asked.sdp).sdp, tell })
+          onTestFinished(() => spy.peer.close())
+          // The oracle is called by the spy, with the fingerprint of the spy's certificate.
+          const own = answeredFingerprint(spy.sdp)
+          const sdp = asked.sdp.replace(/(a=fingerprint:sha-256 )\S+/gi, `$1${own}`)
+          const response = await route.fetch({ postData: JSON.stringify({ ...asked, sdp }) })
+          expect(response.status()).toBe(201)
+          const body = await response.json()
+          await route.fulfill({ response, json: isAnswered ? { ...body, sdp: spy.sdp } : body })
+        }),
+      )
+      await page.getByRole('button', { name: 'Call without a microphone' }).click()
+      await page.getByRole('alert').getByText('It cannot be shown that the oracle').waitFor()
+      for (const { bytes, dtls } of await counted(page)) {
+        expect(bytes).toBe(0)
+        expect(dtls).not.toBe('connected')
+      }
+      expect(told).toEqual([])
+    },
+    240_000,
+  )
 })

@@ -35,6 +35,7 @@ export class Page {
   })
   readonly #channel: RTCDataChannel
   readonly #microphone = new MediaStreamTrack({ kind: 'audio' })
+  #beat: NodeJS.Timeout | undefined
   #sent = { number: 10, at: 1_000 }
   /** Everything that the agent said by the data channel. */
   readonly frames: AgentFrame[] = []
@@ -66,8 +67,13 @@ export class Page {
     await this.#connection.setRemoteDescription({ type: 'answer', sdp })
     while (this.#channel.readyState !== 'open') await rest(5)
     this.send({ type: 'hello', v: 1 })
-    const beat = setInterval(() => this.send({ type: 'beat' }), 1_000)
-    onTestFinished(() => clearInterval(beat))
+    this.#beat = setInterval(() => this.send({ type: 'beat' }), 1_000)
+    onTestFinished(() => this.vanish())
+  }
+
+  /** Sends nothing any more, as a page does whose machine sleeps. */
+  vanish(): void {
+    clearInterval(this.#beat)
   }
 
   send(frame: unknown): void {
@@ -75,19 +81,37 @@ export class Page {
       this.#channel.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
   }
 
+  close(): Promise<void> {
+    return this.#connection.close()
+  }
+
+  sendBytes(bytes: Buffer): void {
+    this.#channel.send(bytes)
+  }
+
+  /** Sends a packet of sound as it is. */
+  async packet(payload: Uint8Array = new Uint8Array(0), sequenceNumber = 0): Promise<void> {
+    const header = new RtpHeader({
+      ...{ payloadType: 111, sequenceNumber: sequenceNumber % 65_536 },
+      timestamp: (this.#sent.at += frameSamples),
+    })
+    this.#microphone.writeRtp(new RtpPacket(header, Buffer.from(payload)))
+    await rest(1)
+  }
+
   /** Speaks a text into the microphone, as fast as it is spoken, and then is silent for a while. */
-  async speak(text: string, silentMs = 0): Promise<void> {
+  async speak(text: string, silentMs = 0, isLost = never): Promise<void> {
     const resampler = new Resampler()
     const sound: number[] = []
     const signal = AbortSignal.timeout(20_000)
     for await (const spoken of espeakVoice().speak(text, { signal }))
       for (const sample of resampler.push(spoken)) sound.push(sample)
     for (let i = 0; i < (silentMs / 1_000) * 48_000; i++) sound.push(0)
-    await this.play(Int16Array.from(sound))
+    await this.play(Int16Array.from(sound), isLost)
   }
 
-  /** Plays sound of 48 kHz into the microphone. */
-  async play(sound: Int16Array): Promise<void> {
+  /** Plays sound of 48 kHz into the microphone. `isLost`: whether the network loses the packet of that number. */
+  async play(sound: Int16Array, isLost: (nth: number) => boolean = never): Promise<void> {
     const encoder = await createEncoder({ sampleRate: 48_000, channels: 1 })
     const began = performance.now()
     for (let at = 0, i = 0; at < sound.length; at += frameSamples, i++) {
@@ -98,7 +122,8 @@ export class Page {
         sequenceNumber: (this.#sent.number = (this.#sent.number + 1) % 65_536),
         timestamp: (this.#sent.at += frameSamples),
       })
-      this.#microphone.writeRtp(new RtpPacket(header, Buffer.from(encoder.encode(frame))))
+      const packet = new RtpPacket(header, Buffer.from(encoder.encode(frame)))
+      if (!isLost(i)) this.#microphone.writeRtp(packet)
       await rest(began + i * 20 - performance.now())
     }
     encoder.free()
@@ -151,4 +176,5 @@ export async function call(
   return { page, callId: body.callId, answer: body }
 }
 
+const never = (_: number) => false
 const rest = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, Math.max(ms, 0)))

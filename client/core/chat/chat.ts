@@ -115,7 +115,7 @@ export class Chat extends ChatTurns {
     const { approval } = this.getSnapshot()
     if (!approval) return
     const turn = this.begin({ requestId: uuid(), isOurs: true, continues: true })
-    this.show({ status: 'submitted', error: null, approval: null })
+    this.show({ status: 'submitted', sendMessageError: null, error: null, approval: null })
     try {
       await this.follow(turn, (signal) =>
         this.ask(`/runs/${approval.runId}/resume`, { body: { decision, args }, signal }),

@@ -1,4 +1,5 @@
 import { Fragment, memo, useMemo, useRef, useState, type ReactNode } from 'react'
+import { CopyButton } from '../copy.tsx'
 import { useWords } from '../words.ts'
 import { parseInline, wordsOf } from './inline.ts'
 import { carriesMuch, otherHost, picture, safeAddress, straight } from './links.ts'
@@ -312,21 +313,12 @@ interface CodeProps {
 const Code = memo(function Code({ text, language, isOpen, render }: CodeProps) {
   const words = useWords()
   const [wraps, setWraps] = useState(false)
-  const [isCopied, setCopied] = useState(false)
   const shown = straight(text)
   const tokens = useMemo(
     () => (isOpen ? [['', shown] as const] : tokensOf(shown, language)),
     [shown, language, isOpen],
   )
   if (render) return render({ text, language })
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text)
-      setCopied(true)
-    } catch {
-      // A page that came by plain HTTP has no clipboard, and a person may refuse it.
-    }
-  }
   return (
     <div className="oc-code" dir="ltr" data-state={isOpen ? 'open' : 'done'}>
       <div className="oc-code-head">
@@ -334,9 +326,7 @@ const Code = memo(function Code({ text, language, isOpen, render }: CodeProps) {
         <button type="button" aria-pressed={wraps} onClick={() => setWraps(!wraps)}>
           {words.wrap}
         </button>
-        <button type="button" onClick={() => void copy()}>
-          {isCopied ? words.copied : words.copy}
-        </button>
+        <CopyButton text={text} />
       </div>
       <pre className={wraps ? 'oc-wraps' : undefined} tabIndex={0}>
         <code>

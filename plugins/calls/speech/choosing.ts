@@ -61,6 +61,8 @@ export const isOwn = ({ CALLS_HEARING, CALLS_VOICE }: SpeechEnv): boolean =>
 
 /** Finds what the variables name. Throws a sentence that names the variable that is missing. */
 export async function speechOf(choice: Choice): Promise<Speech> {
+  await demandProgram('CALLS_HEARING', choice)
+  await demandProgram('CALLS_VOICE', choice)
   return { hearing: hearingOf(choice), voice: await voiceOf(choice) }
 }
 
@@ -106,6 +108,25 @@ async function voiceOf(choice: Choice): Promise<Speech['voice']> {
       'CALLS_VOICE=espeak, but espeak-ng is not on the PATH. Install it, or set CALLS_VOICE=browser.',
     )
   return { by: 'browser', where: 'device', name: 'browser' }
+}
+
+/** A program that is not there is told at boot, and not in the first call. */
+async function demandProgram(
+  variable: 'CALLS_HEARING' | 'CALLS_VOICE',
+  { env, path = process.env.PATH ?? '' }: Choice,
+): Promise<void> {
+  const [program] = env[`${variable}_COMMAND`] ?? []
+  if (env[variable] !== 'command' || program === undefined) return
+  const isThere = program.includes('/')
+    ? await access(program, constants.X_OK).then(
+        () => true,
+        () => false,
+      )
+    : (await programOf(program, path)) !== undefined
+  if (!isThere)
+    throw new Error(
+      `${variable}_COMMAND names the program ${program}, which is not there. Install it, or name another one.`,
+    )
 }
 
 const ended = <Port extends Hearing | Voice>(by: string, port: Port): SpeechEnd<Port> => ({

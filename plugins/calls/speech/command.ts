@@ -2,8 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Hearing, Spoken, Voice } from './port.ts'
 import { WavReader, wavOf } from './wav.ts'
 
-/** How long a program may take for a sentence or an utterance, and how much it may write. */
-const most = { ms: 30_000, textBytes: 65_536, soundBytes: 20 << 20, errorBytes: 2_000 }
+/** How long a program may take for a sentence or an utterance, and for the first sound; how much it may write. */
+const most = {
+  ms: 30_000,
+  firstMs: 8_000,
+  textBytes: 65_536,
+  soundBytes: 20 << 20,
+  errorBytes: 2_000,
+}
 /** How long an utterance may be that a program is given: a minute at 16 kHz, and a little. */
 const longestSamples = 16_000 * 65
 
@@ -86,12 +92,22 @@ export const voiceByCommand = (
 async function* soundOf(child: ChildProcess): AsyncIterable<Spoken> {
   const reader = new WavReader()
   let bytes = 0
-  for await (const piece of child.stdout ?? []) {
-    bytes += piece.length
-    if (bytes > most.soundBytes) throw new Error('The program wrote too much sound.')
-    const spoken = reader.read(piece)
-    if (spoken) yield spoken
+  let samples = 0
+  // Who waits for an answer hears nothing meanwhile.
+  const late = setTimeout(() => child.kill('SIGKILL'), most.firstMs)
+  try {
+    for await (const piece of child.stdout ?? []) {
+      clearTimeout(late)
+      bytes += piece.length
+      if (bytes > most.soundBytes) throw new Error('The program wrote too much sound.')
+      const spoken = reader.read(piece)
+      samples += spoken?.pcm.length ?? 0
+      if (spoken) yield spoken
+    }
+  } finally {
+    clearTimeout(late)
   }
+  if (samples === 0) throw new Error('The program made no sound.')
 }
 
 /** Text by a program: a WAV file on its input, text on its output. */

@@ -5,7 +5,7 @@ import { Ears } from './ears.ts'
 import { beginTurn } from './begin-turn.ts'
 import { type PageFrame, readFrame } from './frames.ts'
 import { Line } from './line.ts'
-import { type Phrases, phrasesIn, wordsOf } from './phrases.ts'
+import { type Phrases, phrasesIn, plainWords, wordsOf } from './phrases.ts'
 import type { ConversationOptions } from './options.ts'
 import { Quiet } from './quiet.ts'
 import { Runs, type Told } from './runs.ts'
@@ -20,7 +20,6 @@ const waits = {
   falseAlarmMs: 1_200,
   momentMs: 2_000,
   moreMs: 600,
-  longestWords: 8_000,
 }
 
 /** One call, as a conversation: what is heard becomes a turn of the session, and what the session says is said. */
@@ -194,7 +193,7 @@ export class Conversation {
 
   /** What the person said, or typed: a turn of the session, unless it was a nod, or only to stop. */
   #words(said: string, name: string): void {
-    const text = said.slice(0, waits.longestWords).trim()
+    const text = plainWords(said)
     const words = wordsOf(text)
     if (words === '') return
     this.#quiet.broken(true)
@@ -241,7 +240,7 @@ export class Conversation {
     if (told.event === 'run') {
       if (told.data.partialLength !== undefined) run.sentences.backTo(told.data.partialLength)
       run.isOver = false
-      this.#decided(run)
+      this.#decided(told.data.continues ?? run.id)
       if (!this.#speaker.isBusy) this.#line.show('thinking')
     } else if (told.event === 'message') this.#say(run, run.sentences.push(told.data.content))
     else if (told.event === 'tool_call') {
@@ -255,14 +254,25 @@ export class Conversation {
     else if (told.event === 'error' && !run.isCut) {
       this.#line.notice(told.data.code, told.data.error)
       this.announce(told.data.error)
-    } else if (told.event === 'done') this.#over(run)
+    } else if (told.event === 'done') {
+      // Somebody has stopped it, here or elsewhere: who is told to stop falls silent.
+      if (told.data.status === 'aborted') this.#stopped(run)
+      this.#over(run)
+    }
+  }
+
+  #stopped(run: Told): void {
+    this.#decided(run.id)
+    if (run.isCut) return
+    run.isCut = true
+    if (this.#speaker.runs.has(run.id)) void this.#silence().then(() => this.#silent())
   }
 
   /** The run that waited goes on: somebody has decided, here or elsewhere. */
-  #decided({ id }: Told): void {
-    if (this.#waiting?.runId !== id) return
+  #decided(runId: string): void {
+    if (this.#waiting?.runId !== runId) return
     this.#waiting = undefined
-    this.#line.send({ type: 'decided', runId: id })
+    this.#line.send({ type: 'decided', runId })
   }
 
   #ask(run: Told, data: Extract<FollowedEvent, { event: 'interrupt' }>['data']): void {

@@ -74,3 +74,13 @@ export const wordsOf = (text: string): string =>
     .toLowerCase()
     .replace(/^[\p{P}\s]+|[\p{P}\s]+$/gu, '')
     .replace(/\s+/g, ' ')
+
+/** How many characters are taken of what somebody says at once. */
+const longestWords = 8_000
+
+/** What somebody said, as a message: without control characters, and not longer than a message of a call may be. */
+export const plainWords = (said: string): string =>
+  said
+    .slice(0, longestWords)
+    .replace(/\p{Cc}+/gu, ' ')
+    .trim()

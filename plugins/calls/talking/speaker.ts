@@ -2,7 +2,7 @@ import type { Log } from '#core'
 import type { FromMedia, ToMedia } from '../media/messages.ts'
 import type { Played } from '../media/playing.ts'
 import type { Voice } from '../speech/port.ts'
-import { Resampler } from '../speech/resample.ts'
+import { Resampler, sentRate } from '../speech/resample.ts'
 import { isSpeakable } from './spoken-text.ts'
 
 /** Something to say: a piece of the reply of a run, or, without a run, what the agent says by itself. */
@@ -32,6 +32,8 @@ export interface Heard {
  * character takes to be said where nothing else tells: 15 in a second.
  */
 const bounds = { ahead: 2, queue: 500, unheardSamples: 4_800, tries: 2, samplesPerCharacter: 3_200 }
+/** More sound than that is not what a text sounds like: ten seconds, and a fifth of a second a character. */
+const mostSamples = (text: string) => sentRate * 10 + (text.length * sentRate) / 5
 
 /** What a speaker speaks with. */
 export interface SpeakerOptions {
@@ -194,10 +196,13 @@ export class Speaker {
       let hasBegun = false
       try {
         const resampler = new Resampler()
+        let samples = 0
         for await (const spoken of voice.speak(queued.text, { ...words, signal })) {
           hasBegun = true
-          if (!signal.aborted)
-            play({ type: 'play', part: queued.part, pcm: resampler.push(spoken), isLast: false })
+          const pcm = resampler.push(spoken)
+          if ((samples += pcm.length) > mostSamples(queued.text))
+            throw new Error('The voice made more sound than the sentence has.')
+          if (!signal.aborted) play({ type: 'play', part: queued.part, pcm, isLast: false })
         }
         break
       } catch (error) {

@@ -4,13 +4,13 @@ import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
 import { call, scriptedModel } from '#core/testing'
-import { Markdown } from '../../../client/ui.ts'
+import { ArgsForm, Markdown } from '../../../client/ui.ts'
 import { en } from '../../../client/ui/languages/en.ts'
 import { fr } from '../../../client/ui/languages/fr.ts'
 import { sw } from '../../../client/ui/languages/sw.ts'
 import { heldModel } from '../../support/held-model.ts'
-import { testOracle, type TestOracle } from '../oracle.ts'
-import { until } from '../page.ts'
+import { shortTiming, testOracle, type TestOracle } from '../oracle.ts'
+import { mount, until } from '../page.ts'
 import { person } from './person.tsx'
 
 const sent: string[] = []
@@ -91,22 +91,157 @@ it('edits what was said in another version, names the write behind it, and goes 
 it('asks a person, keeps asking after arguments that do not fit, and takes the right ones', async () => {
   const model = scriptedModel([call('ask', { to: 'Ben', pages: 2 }), 'Asked.'])
   await using oracle = await testOracle({ plugins: [post], model })
-  const { texts, button, write, say } = person(oracle)
+  const { texts, all, button, write, say } = person(oracle)
   await say('Ask Ben.')
   await until(() => texts('.oc-approval').length === 1)
   expect(texts('.oc-tool .oc-state')).toEqual(['Waits for you'])
   ;(await button('Edit', '.oc-approval')).click()
-  await until(() => texts('.oc-approval textarea').length === 1)
-  write('.oc-approval textarea', '{"to":"Ben","pages":12}')
+  const field = (name: string) => all('.oc-field').find((one) => one.textContent?.startsWith(name))
+  await until(() => field('pages'))
+  const input = (name: string) => field(name)?.querySelector('input')
+  expect([input('to')?.value, input('pages')?.value]).toEqual(['Ben', '2'])
+  write('.oc-field input[dir=auto]', 'Bo')
+  write('.oc-field input[dir=ltr]', '12')
   ;(await button('Approve', '.oc-approval')).click()
-  await until(() => texts('.oc-error')[0]?.includes('pages'))
-  expect(texts('.oc-approval')).toHaveLength(1)
-  ;(await button('Edit', '.oc-approval')).click()
-  await until(() => texts('.oc-approval textarea').length === 1)
-  write('.oc-approval textarea', '{"to":"Ben","pages":3}')
+  await until(() => field('pages')?.dataset.state === 'wrong')
+  const fault = await until(() => field('pages')?.querySelector('[role=alert]'))
+  expect(input('pages')?.getAttribute('aria-invalid')).toBe('true')
+  expect(input('pages')?.getAttribute('aria-describedby')).toContain(fault.id)
+  expect(fault.textContent).toMatch(/9/)
+  expect(field('to')?.dataset.state).toBe('fine')
+  // What was written stays, nothing else says the same, and nothing offers to say the message again.
+  expect(input('to')?.value).toBe('Bo')
+  expect(texts('.oc-error')).toEqual([])
+  write('.oc-field input[dir=ltr]', '3')
   ;(await button('Approve', '.oc-approval')).click()
   await until(() => texts('.oc-markdown').includes('Asked.'))
-  expect(texts('.oc-approval')).toEqual([])
+  expect(all('.oc-approval').filter((one) => !one.hidden)).toEqual([])
+  expect(texts('.oc-error')).toEqual([])
+  expect(texts('.oc-tool pre').join()).toContain('asked Bo 3')
+})
+
+it('says that the connection is lost, loudly after a while, and tries again when it is told to', async () => {
+  const model = heldModel(['One '], ['two.'])
+  await using oracle = await testOracle({ plugins: [], model })
+  // Without a person it would be a minute.
+  const timing = { ...shortTiming, retryMs: 60_000, maxRetryMs: 60_000, stallMs: 60_000 }
+  const { texts, all, button, say } = person(oracle, {}, oracle.within(oracle.tab({ timing })))
+  await say('Count')
+  await until(() => texts('.oc-markdown').includes('One'))
+  oracle.proxy.isOffline = true
+  oracle.proxy.cutAll()
+  await until(() => texts('.oc-connection [role=status]')[0] === 'Connection lost. Trying again.')
+  await until(() => texts('.oc-connection [role=alert]').length === 1, 30_000)
+  oracle.proxy.isOffline = false
+  ;(await button('Try now', '.oc-connection')).click()
+  await until(() => texts('.oc-connection')[0] === 'Connected again.')
+  model.goOn()
+  await until(() => texts('.oc-markdown').includes('One two.'))
+  expect(all('.oc-connection button')).toEqual([])
+})
+
+it('shows what is said and what is called in their order, also after a reload and to a screen reader', async () => {
+  const model = scriptedModel([
+    { text: 'Let me look.', calls: [call('send', { to: 'Ada' })] },
+    'There it is.',
+  ])
+  await using oracle = await testOracle({ plugins: [post], model })
+  const first = person(oracle)
+  const order = (one: typeof first) => {
+    const text = one.texts('.oc-messages')[0] ?? ''
+    return ['Let me look.', 'sent to Ada', 'There it is.'].map((words) => text.indexOf(words))
+  }
+  const isInOrder = (one: typeof first) => {
+    const [said = -1, called = -1, then = -1] = order(one)
+    return said >= 0 && said < called && called < then
+  }
+  await first.say('Write.')
+  await until(() => isInOrder(first))
+  await until(() => first.texts('.oc-hidden').join().includes('There it is.'))
+  const { sessionId } = (
+    await oracle
+      .tab()
+      .request<{ sessions: { sessionId: string }[] }>(
+        oracle.oracleDid,
+        `${oracle.app.url}/sessions`,
+      )
+  ).sessions[0]!
+  first.unmount()
+  const again = person(oracle, { sessionId }, oracle.within(oracle.tab()))
+  await until(() => isInOrder(again))
+})
+
+it('makes a form of whatever schema there is, and says at each field what is wrong', async () => {
+  const sent: unknown[] = []
+  const schema = {
+    type: 'object',
+    required: ['kind', 'note'],
+    properties: {
+      kind: { enum: ['a', 'b'], description: 'Which.' },
+      urgent: { type: 'boolean' },
+      count: { type: 'integer' },
+      note: { type: 'string' },
+      more: { type: 'array' },
+      ['__proto__']: { type: 'string' },
+    },
+  }
+  const args = { kind: 'b', note: '', more: [1], ['<b>x</b>']: 'y' }
+  const form = (of: object) => (
+    <ArgsForm
+      args={args}
+      faults={[]}
+      isBusy={false}
+      onSubmit={(values) => sent.push(values)}
+      {...of}
+    />
+  )
+  const faults = [
+    { path: 'more.0', message: 'Not this.' },
+    { path: 'elsewhere', message: 'Nor that.' },
+  ]
+  const { container, render } = mount(form({ schema, faults }))
+  const at = (name: string) =>
+    [...container.querySelectorAll<HTMLElement>('.oc-field')].find((one) =>
+      one.textContent?.startsWith(name),
+    )
+  expect(at('more')?.querySelector('[role=alert]')?.textContent).toBe('Not this.')
+  // What belongs to no field stands at the first: it is said in any case.
+  expect(at('kind')?.querySelector('[role=alert]')?.textContent).toBe('Nor that.')
+  expect(container.querySelector('b')).toBeNull()
+  container.querySelector('form')?.requestSubmit()
+  expect(sent.pop()).toEqual(args)
+  const set = (field: Element | null | undefined, text: string) => {
+    const own = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), 'value')
+    own?.set?.call(field, text)
+    field?.dispatchEvent(new window.Event('input', { bubbles: true }))
+    field?.dispatchEvent(new window.Event('change', { bubbles: true }))
+  }
+  set(at('more')?.querySelector('textarea'), '[1,')
+  container.querySelector('form')?.requestSubmit()
+  await until(() => (at('more')?.querySelector('[role=alert]')?.textContent?.length ?? 0) > 10)
+  expect(sent).toEqual([])
+  set(at('more')?.querySelector('textarea'), '[2]')
+  set(at('urgent')?.querySelector('select'), 'true')
+  set(at('count')?.querySelector('input'), '7')
+  set(at('kind')?.querySelector('select'), '"a"')
+  container.querySelector('form')?.requestSubmit()
+  expect(sent.pop()).toEqual({ ...args, kind: 'a', urgent: true, count: 7, more: [2] })
+  // Without a schema: one field of JSON, which has to be an object.
+  render(form({ schema: undefined }))
+  const all = await until(
+    () =>
+      container.querySelectorAll('.oc-field').length === 1 && container.querySelector('textarea'),
+  )
+  expect(JSON.parse(all.value)).toEqual(args)
+  for (const wrong of ['[]', '3', 'null', '{', '']) {
+    set(all, wrong)
+    container.querySelector('form')?.requestSubmit()
+    await until(() => container.querySelector('[role=alert]'))
+    expect(sent).toEqual([])
+  }
+  set(all, '{"z":1}')
+  container.querySelector('form')?.requestSubmit()
+  expect(sent).toEqual([{ z: 1 }])
 })
 
 it('says what was stopped, without a cursor, also after a reload; keeps the draft; brings back what was said', async () => {

@@ -3,7 +3,7 @@ import { delegate, Delegation } from '@ucanto/core'
 import type { Capabilities } from '@ucanto/interface'
 import { ed25519 } from '@ucanto/principal'
 import { testApp } from '#core/testing'
-import { type Grant, keyOf, mint } from '../../../client/wallet/ucan.ts'
+import { type Grant, keyOf, mint, proofOf } from '../../../client/wallet/ucan.ts'
 import { createDevelopmentWallet } from '../../../client/wallet.ts'
 import payments from '../../../plugins/payments/index.ts'
 import { tabStorage } from '../oracle.ts'
@@ -32,6 +32,47 @@ it('makes the very bytes that ucanto makes, whatever the audience and the time',
         Buffer.from(ok!).toString('base64'),
       )
     }
+})
+
+it('makes the very bytes that ucanto makes of a token with proofs', async () => {
+  const key = await keyOf(seed)
+  const issuer = await ed25519.derive(seed)
+  const middle = await ed25519.generate()
+  const capabilities: Capabilities = [{ can: 'oracle/call', with: issuer.did() }]
+  const expiration = 1_800_000_000
+  const first = await delegate({ issuer, audience: middle, capabilities, expiration })
+  const proofs = [first]
+  const second = await delegate({
+    ...{ issuer: middle, audience: issuer, capabilities, expiration, proofs },
+  })
+  const theirs = await delegate({
+    ...{ issuer, audience: middle, capabilities, expiration, proofs: [second] },
+  })
+  const text = async (one: Pick<typeof theirs, 'archive'>) =>
+    Buffer.from((await one.archive()).ok!).toString('base64')
+  const own = await mint(key, middle.did(), capabilities as Grant[], expiration)
+  expect(own).toBe(await text(first))
+  expect(
+    await mint(key, middle.did(), capabilities as Grant[], expiration, [
+      proofOf(await text(second)),
+    ]),
+  ).toBe(await text(theirs))
+  for (const nonsense of ['', 'AAAA', '////', own.slice(0, 200)])
+    expect(() => proofOf(nonsense), nonsense).toThrow()
+})
+
+it('makes the same bytes where the browser does not compute for the page', async () => {
+  const { subtle } = crypto
+  const grants = [{ can: '*', with: 'ixo:oracle' }]
+  const made = async () => mint(await keyOf(seed), 'did:web:oracle.example', grants, 1_800_000_000)
+  const usual = await made()
+  Object.defineProperty(crypto, 'subtle', { value: undefined, configurable: true })
+  try {
+    expect(crypto.subtle).toBeUndefined()
+    expect(await made()).toBe(usual)
+  } finally {
+    Object.defineProperty(crypto, 'subtle', { value: subtle, configurable: true })
+  }
 })
 
 it('makes tokens whose signature holds', async () => {

@@ -72,6 +72,9 @@ interface StoredDelegation {
 /** How many CIDs the memory of revocations holds. */
 const mostRemembered = 20_000
 
+/** How many links of one user a revocation ends: two for each of his newest fifty devices. */
+const mostLinks = 100
+
 /**
  * Delegations and revocations in the database. On SQLite this process is the only writer, so what it
  * has read stays true until it writes. On PostgreSQL another replica may revoke at any time: there
@@ -101,19 +104,38 @@ export class Delegations implements Replays {
     this.#isOnlyWriter = kind === 'sqlite'
   }
 
-  /** Keeps the delegation of a user for an oracle, in place of an earlier one. */
+  /**
+   * Keeps the delegation of a user for an oracle, in place of an earlier one. The links of the earlier ones are kept as well, so
+   * that a revocation ends what the user signed on every device.
+   */
   async store(
     user: string,
     oracle: string,
     raw: string,
     { expiration, revocable }: VerifiedDelegation,
   ): Promise<void> {
-    const row = { raw, revocable: JSON.stringify(revocable), expires_at: expiration }
-    await this.#tables
-      .insertInto('kernel_delegations')
-      .values({ user_did: user, oracle_did: oracle, ...row })
-      .onConflict((conflict) => conflict.columns(['user_did', 'oracle_did']).doUpdateSet(row))
-      .execute()
+    const time = Math.floor(this.#now() / 1000)
+    await this.#tables.transaction().execute(async (transaction) => {
+      const before = await transaction
+        .selectFrom('kernel_delegations')
+        .select('revocable')
+        .where('user_did', '=', user)
+        .where('oracle_did', '=', oracle)
+        .$if(!this.#isOnlyWriter, (query) => query.forUpdate())
+        .executeTakeFirst()
+      const earlier: RevocableLink[] = JSON.parse(before?.revocable ?? '[]') // written below
+      const known = new Set(revocable.map(({ cid }) => cid))
+      const links = [
+        ...revocable,
+        ...earlier.filter(({ cid, expiration: end }) => end > time && !known.has(cid)),
+      ].slice(0, mostLinks)
+      const row = { raw, revocable: JSON.stringify(links), expires_at: expiration }
+      await transaction
+        .insertInto('kernel_delegations')
+        .values({ user_did: user, oracle_did: oracle, ...row })
+        .onConflict((conflict) => conflict.columns(['user_did', 'oracle_did']).doUpdateSet(row))
+        .execute()
+    })
   }
 
   /** The delegation that is kept of a user, expired or not. */

@@ -1,11 +1,11 @@
 import { createDecoder, createEncoder } from 'libopus-wasm'
 import { expect, it } from 'vitest'
-import { describeWith } from '../../../test/support/services.ts'
-import { Echo } from '../media/echo.ts'
-import { Utterances } from '../media/utterances.ts'
-import { voiceDetector } from '../media/voice-detector.ts'
-import { joined, voiceByCommand } from '../speech/command.ts'
-import { Resampler } from '../speech/resample.ts'
+import { describeWith } from '../../../../test/support/services.ts'
+import { Echo } from '../../media/echo.ts'
+import { Utterances } from '../../media/utterances.ts'
+import { voiceDetector } from '../../media/voice-detector.ts'
+import { joined, voiceByCommand } from '../../speech/command.ts'
+import { Resampler } from '../../speech/resample.ts'
 
 const second = 16_000
 const story =

@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { beeps, callApp } from '../../../test/support/call-app.ts'
-import { call, Page } from '../../../test/support/call-page.ts'
-import { callerOf } from '../../../test/support/caller.ts'
-import { onPostgres } from '../../../test/support/each-database.ts'
-import { fakeOpenAi } from '../../../test/support/fake-openai.ts'
-import { startServer } from '../../../test/support/process.ts'
+import { beeps, callApp } from '../../../../test/support/call-app.ts'
+import { call, Page } from '../../../../test/support/call-page.ts'
+import { callerOf } from '../../../../test/support/caller.ts'
+import { onPostgres } from '../../../../test/support/each-database.ts'
+import { fakeOpenAi } from '../../../../test/support/fake-openai.ts'
+import { startServer } from '../../../../test/support/process.ts'
 
 const patient = { timeout: 60_000, interval: 20 }
 const mnemonic = 'legal winner thank year wave sausage worth useful legal winner thank yellow'
@@ -131,4 +131,23 @@ test('a page that calls again hears the rest of what was being said, at the same
   await expect.poll(() => numbersOf(next.page).at(-1), patient).toBe(11)
   expectWhole(page, next.page, heard)
   expect(page.of('ended')).toEqual([{ type: 'ended', by: 'replaced' }])
+})
+
+test('a page that vanishes is lost, its silence is not counted, and what it did not hear is said when it is back', async () => {
+  const { user, sessionId } = await callApp([sentences.join(' ')])
+  const { page, callId } = await call(user, sessionId)
+  page.send({ type: 'say', id: 'a', text: 'Tell me.' })
+  await expect.poll(() => page.beeps, patient).toBeGreaterThanOrEqual(14)
+  page.vanish()
+  const heard = page.beeps
+  const row = async () => (await user.get(`/calls/${callId}`)).body
+  await expect.poll(async () => (await row()).endedBy, patient).toBe('lost')
+  const { callEndedAt } = await row()
+  expect(Date.now() - Date.parse(callEndedAt)).toBeGreaterThan(4_500)
+  // Two seconds are said to a page that has gone; then the rest waits for it.
+  expect(page.beeps).toBeLessThan(heard + 15)
+  const next = await call(user, sessionId, { replaces: callId })
+  await expect.poll(() => numbersOf(next.page).at(-1), patient).toBe(11)
+  expectWhole(page, next.page, page.beeps)
+  expect(await user.get('/calls')).toMatchObject({ body: { calls: [{ callId: next.callId }] } })
 })

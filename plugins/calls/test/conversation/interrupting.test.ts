@@ -2,9 +2,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, type ModelRequest, type Turns } from '#core'
 import { call as calling, type ScriptedStep } from '#core/testing'
-import { beeps, callApp, type CallAppOptions } from '../../../test/support/call-app.ts'
-import { call, type Page } from '../../../test/support/call-page.ts'
-import { onEachDatabase, onPostgres } from '../../../test/support/each-database.ts'
+import { beeps, callApp, type CallAppOptions } from '../../../../test/support/call-app.ts'
+import { call, type Page } from '../../../../test/support/call-page.ts'
+import { onEachDatabase, onPostgres } from '../../../../test/support/each-database.ts'
 
 const patient = { timeout: 45_000, interval: 20 }
 /** Sixty sentences of five words; the words of a sentence carry its number. */

@@ -1,0 +1,90 @@
+import { readdirSync, readlinkSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { expect, test } from 'vitest'
+import { callApp } from '../../../test/support/call-app.ts'
+import { Page } from '../../../test/support/call-page.ts'
+
+const patient = { timeout: 30_000, interval: 50 }
+const env = { TRUST_PROXY_ENABLED: 'true', CALLS_PER_USER: '10', CALLS_VOICE: 'none' }
+/** Each call comes from another address: ten a minute are let through from one. */
+let callers = 0
+const from = () => ({ 'x-forwarded-for': `198.51.100.${++callers % 250}` })
+/** The addresses at which a call takes a port: those of this machine, and loopback. */
+const addresses =
+  Object.values(networkInterfaces()).flatMap((all) =>
+    (all ?? []).filter(({ family, internal }) => family === 'IPv4' && !internal),
+  ).length + 1
+const sockets = () =>
+  readdirSync('/proc/self/fd').filter((name) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${name}`).startsWith('socket:')
+    } catch {
+      return false
+    }
+  }).length
+
+test('a call takes one port an address: so many calls fit in, and each one that ends gives its ports back', async () => {
+  const last = 41_000 + addresses * 2 - 1
+  const { user } = await callApp([], { env: { ...env, CALLS_PORTS: `41000-${last}` } })
+  const session = async () => String((await user.post('/sessions', {})).body.sessionId)
+  const post = async () => {
+    const page = new Page()
+    const sdp = await page.offer()
+    const body = { sessionId: await session(), callType: 'audio', sdp }
+    return { page, answer: await user.post('/calls', body, from()) }
+  }
+  const [one, two, three] = [await post(), await post(), await post()]
+  expect([one, two].map(({ answer }) => answer.status)).toEqual([201, 201])
+  expect(three.answer).toMatchObject({
+    status: 503,
+    body: { code: 'CALLS_FULL', hint: expect.any(String) },
+  })
+  expect(three.answer.headers.get('retry-after')).toMatch(/^\d+$/)
+  await one.page.accept(one.answer.body.sdp)
+  await user.delete(`/calls/${one.answer.body.callId}`)
+  let next = await post()
+  // The ports are free once the connection has closed.
+  for (let tries = 0; next.answer.status === 503 && tries < 100; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    next = await post()
+  }
+  expect(next.answer.status).toBe(201)
+})
+
+test('ten at once for the last place: one gets it', async () => {
+  const { app } = await callApp([], { env: { ...env, CALLS_MAX: '1' } })
+  const asked = await Promise.all(
+    Array.from({ length: 10 }, async () => {
+      const user = await app.user()
+      const { sessionId } = (await user.post('/sessions', {})).body
+      const sdp = await new Page().offer()
+      return () => user.post('/calls', { sessionId, callType: 'audio', sdp }, from())
+    }),
+  )
+  const statuses = (await Promise.all(asked.map((post) => post()))).map(({ status }) => status)
+  expect(statuses.sort()).toEqual([201, ...Array.from({ length: 9 }, () => 503)])
+})
+
+// CALLS_IN_A_ROW=500 for a long look.
+const many = Number(process.env.CALLS_IN_A_ROW ?? 25)
+test(`${many} calls one after the other leave neither sockets nor memory behind`, async () => {
+  const { user, sessionId } = await callApp([], { env })
+  const once = async () => {
+    const page = new Page()
+    const sdp = await page.offer()
+    const { status, body } = await user.post(
+      '/calls',
+      { sessionId, callType: 'audio', sdp },
+      from(),
+    )
+    expect(status).toBe(201)
+    await page.accept(body.sdp)
+    await user.delete(`/calls/${body.callId}`)
+    await page.close()
+  }
+  for (let i = 0; i < 5; i++) await once()
+  const before = sockets()
+  for (let i = 0; i < many; i++) await once()
+  await expect.poll(sockets, patient).toBeLessThanOrEqual(before + 2)
+  expect(await user.get('/calls')).toMatchObject({ status: 200, body: { calls: [] } })
+}, 1_200_000)
