@@ -107,8 +107,9 @@ export interface RunSection<Context> {
    */
   begin?(run: RunBeginning, ctx: Context): MaybePromise<void>
   /**
-   * Says in the transaction that records a run whether `end` is to hear of it; without this `end` hears of every run. It reads
-   * with `ctx.db`, and never refuses a turn: where it throws, `end` hears of the run.
+   * Says when a run is recorded whether `end` is to hear of it; without this `end` hears of every run. It reads with `ctx.db`, in the
+   * transaction that records the run or, on PostgreSQL, just before the statement that does. It writes nothing, may be
+   * called twice, and never refuses a turn: where it throws, `end` hears of the run.
    */
   wants?(run: RunBeginning, ctx: Context): MaybePromise<boolean>
   /**

@@ -1,5 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { type Database, type Log, type Metrics, type Oracle, RuntimeError, type Turns } from '#core'
+import {
+  type Database,
+  type Log,
+  type Metrics,
+  type Oracle,
+  type PluginSessions,
+  RuntimeError,
+  type Turns,
+} from '#core'
 import type { environment } from './environment.ts'
 import { Figures } from './figures.ts'
 import type { Place, ToMedia } from './media/messages.ts'
@@ -35,6 +43,7 @@ export interface CallsBoot {
   readonly env: Env
   readonly db: Database
   readonly turns: Turns
+  readonly sessions: Pick<PluginSessions, 'messages'>
   readonly oracle: Oracle
   readonly log: Log
   readonly metrics: Metrics
@@ -262,25 +271,10 @@ export class Calls {
     }
   }
 
-  async #demandSession(did: string, sessionId: string): Promise<void> {
-    const { turns } = this.#boot
-    const stop = new AbortController()
-    const following = turns
-      .follow({ user: { did }, session: sessionId, signal: stop.signal })
-      [Symbol.asyncIterator]()
-    const first = following.next()
-    // It rejects at once where there is no such session; where there is one, it has nothing to say for now.
-    const isThere = Promise.race([first.then(() => true), this.#soon().then(() => true)])
-    try {
-      await isThere
-    } finally {
-      stop.abort()
-      await first.catch(() => undefined)
-      await following.return?.()
-    }
+  /** Rejects with `NOT_FOUND` where the caller has no such session. */
+  async #demandSession(did: string, session: string): Promise<void> {
+    await this.#boot.sessions.messages({ user: { did }, session, limit: 1 })
   }
-
-  #soon = () => new Promise((resolve) => setTimeout(resolve, 50))
 
   async #replaced(did: string, id: string): Promise<CallsTable> {
     const row = await this.rows.own(did, id)

@@ -21,6 +21,7 @@ export const floors: readonly (readonly string[])[] = [
   ['notices', 'files', 'leases'],
   ['turns', 'boot'],
   ['turns/search', 'turns/functions'],
+  ['turns/indexes'],
   ['turns/journal', 'attachments'],
   ['turns/events', 'turns/waiting', 'turns/sessions', 'jobs'],
   ['turns/redaction', 'turns/branches'],

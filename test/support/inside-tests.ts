@@ -102,6 +102,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'A run of a plugin that fails, waits or changes hands needs an engine that does so when it is told.',
   'test/store/data-dir.test.ts':
     'It writes, locks and releases a data directory step by step, which an app does all at once.',
+  'test/store/fewer-pages.test.ts':
+    'It leaves a database as the version before did, and asks it for the plans of statements, of which no app tells.',
   'test/store/listening.test.ts':
     'How often a server tests whether it hears itself is no setting of an app, and a minute is too long for a test.',
   'test/store/migrations.test.ts':

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { definePlugin } from '../../core/plugin.ts'
 import { RunGates } from '../../core/runtime/turns/gates/gates.ts'
 import type { Engine } from '../../core/runtime/turns/run.ts'
 import { Client } from '../../core/runtime/store/postgres.ts'
+import { askedGates } from '../support/asked-gates.ts'
 import { onPostgres } from '../support/each-database.ts'
 import { replica, someone, type Replica } from '../support/replica.ts'
 
@@ -57,6 +59,34 @@ await onPostgres('a turn that begins as most do', (where) => {
       expect.stringContaining('kernel_begin_run_1'),
       expect.stringMatching(/^with fence as/),
     ])
+  })
+
+  it('asks a plugin first that says which ends it wants, and tells that plugin of these alone', async () => {
+    const asked: string[] = []
+    const ended: string[] = []
+    let wanted = ''
+    const choosy = definePlugin({
+      name: 'choosy',
+      summary: 'Hears of some ends.',
+      runs: {
+        wants({ sessionId, runId }) {
+          asked.push(runId)
+          return sessionId === wanted
+        },
+        end: ({ runId }) => void ended.push(runId),
+      },
+    })
+    const here = await replica({ engine, gates: askedGates([choosy], 10_000), ...where })
+    const unwanted = await here.session()
+    wanted = await here.session()
+    const sent = statements()
+    for (const session of [unwanted, wanted, unwanted])
+      expect((await say(here, session, { message: 'Hello' })).status).toBe(200)
+    expect(sent.filter((text) => text.includes('kernel_begin_run_1'))).toHaveLength(3)
+    await expect.poll(() => ended).toEqual([asked[1]])
+    const { rows } = await sql`select 1 from kernel_unsettled
+      where session_id in (${wanted}, ${unwanted})`.execute(here.store.db)
+    expect(rows).toEqual([])
   })
 
   it('leaves the same rows as one that begins step by step', async () => {

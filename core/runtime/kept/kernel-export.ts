@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, UserDataItem } from '../../plugin.ts'
 import { roomNameOf } from '../base/room-name.ts'
+import { isWaiting } from '../turns/indexes/open-runs.ts'
 
 /** Whose data is exported, and where from. */
 export interface ExportOf {
@@ -78,7 +79,7 @@ const kinds: readonly Kind[] = [
   {
     kind: 'approval',
     select: ({ did }) => sql`select id as key, id, session_id, created_at from kernel_runs
-      where did = ${did} and status = 'waiting'`,
+      where did = ${did} and ${isWaiting}`,
     told: ({ id, session_id, created_at }) => ({
       runId: id,
       sessionId: session_id,

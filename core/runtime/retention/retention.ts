@@ -8,6 +8,7 @@ import { LeaseTable } from '../leases/tables.ts'
 import type { Notices } from '../notices/notices.ts'
 import type { Store } from '../store/store.ts'
 import type { Runs } from '../turns/carry/runs.ts'
+import { isOpenIn } from '../turns/indexes/open-runs.ts'
 import type { Search } from '../turns/sessions/search.ts'
 import { Pace } from '../watchdog/pace.ts'
 import { noteSize } from './growth.ts'
@@ -121,8 +122,8 @@ export class Retention implements Timed {
     const { sessionDays, store, runs } = this.#options
     if (sessionDays === 0) return 0
     const isOver: RawBuilder<boolean> = sql`(kernel_sessions.updated_at < ${store.now} - ${sql.lit(sessionDays * dayMs)}
-      and not exists (select 1 from kernel_runs as run where run.session_id = kernel_sessions.id
-        and run.status in ('queued', 'running', 'waiting'))
+      and not exists (select 1 from kernel_runs as run
+        where ${isOpenIn(sql.ref('kernel_sessions.id'), 'run')})
       and not exists (select 1 from kernel_waiting_turns as turn where turn.session_id = kernel_sessions.id))`
     let ended = 0
     let last = ''

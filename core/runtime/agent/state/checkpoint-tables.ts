@@ -1,5 +1,6 @@
 import { CompiledQuery, PostgresAdapter, sql, type Kysely } from 'kysely'
 import type { Migration } from '../../../plugin.ts'
+import { rebuildWithoutRowids } from '../../turns/indexes/without-rowids.ts'
 
 /** A checkpoint as its row stands in the database. */
 export interface CheckpointRow {
@@ -56,6 +57,14 @@ export const checkpointMigrations: Readonly<Record<string, Migration>> = {
       task_id ${text} not null, position integer not null, channel text not null,
       value text not null,
       primary key (thread_id, namespace, checkpoint_id, task_id, position))`.execute(db)
+  },
+  /** Has SQLite write fewer pages for each checkpoint. */
+  async '002-fewer-pages'(db) {
+    if (isPostgres(db)) return
+    const thread = ['thread_id', 'namespace']
+    const keys = { checkpoints: ['id'], checkpoint_values: ['channel', 'version'] }
+    for (const [table, rest] of Object.entries(keys))
+      await rebuildWithoutRowids(db, { table, key: [...thread, ...rest] })
   },
 }
 

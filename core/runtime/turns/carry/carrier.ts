@@ -35,7 +35,7 @@ export interface CarrierOptions extends Omit<CarriedRunParts, 'onLost'> {
   /** Called when a run has ended, here or in another process. */
   readonly onEnded: () => void
   /** Called when this process has kept the end of a run. */
-  readonly onKept: () => void
+  readonly onKept: (run: CarriedRun) => void
   /** Hears what other replicas say of the session of a run, until the function that this returns is called. */
   interest(sessionId: string): () => void
 }
@@ -47,7 +47,7 @@ export class Carrier {
   readonly #log: Log
   readonly #usageOf: CarrierOptions['usageOf']
   readonly #onEnded: () => void
-  readonly #onKept: () => void
+  readonly #onKept: (run: CarriedRun) => void
   readonly #interest: CarrierOptions['interest']
   readonly #live = new Map<string, CarriedRun>()
   readonly #bySession = new Map<string, Set<CarriedRun>>()
@@ -273,7 +273,7 @@ export class Carrier {
     await run.feed.finish(status, { ...end, cause: causeOf(run, status, end), usage })
     this.#parts.at('after the end is kept', run.runId)
     run.watch?.ended({ status, usage, cause: causeOf(run, status, end) })
-    if (status !== 'waiting') this.#onKept()
+    if (status !== 'waiting') this.#onKept(run)
     news?.ended(run, status)
   }
 

@@ -270,7 +270,7 @@ export class Intake {
         await this.#admission.recorded(trx, user, beginning, begun.run)
         return begun
       }, durability)
-    const atOnce = mustAsk ? Promise.resolve(undefined) : this.#atOnce.begin(beginning)
+    const atOnce = mustAsk ? Promise.resolve(undefined) : this.#atOnce.begin(user, beginning)
     const recorded = atOnce.then((begun) => begun ?? inSteps())
     const { telemetry } = this.#parts
     const { traceparent } = beginning.request

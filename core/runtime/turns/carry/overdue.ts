@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Notices } from '../../notices/notices.ts'
 import type { Settler } from '../gates/settler.ts'
+import { isWaiting } from '../indexes/open-runs.ts'
 import { closeWaiting } from '../journal/stop.ts'
 import { unanswered } from '../journal/steps.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
@@ -32,7 +33,7 @@ export async function endOverdue(parts: OverdueParts, days: number, most: number
   const runs = await store.db
     .selectFrom('kernel_runs')
     .selectAll()
-    .where('status', '=', 'waiting')
+    .where(isWaiting)
     .where('ended_at', '<', sql<number>`${store.now} - ${sql.lit(days * dayMs)}`)
     .limit(most)
     .execute()

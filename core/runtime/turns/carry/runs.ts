@@ -98,7 +98,7 @@ export class Runs {
       telemetry,
       onEnded: () => this.#waiting.nudge(),
       interest: (sessionId) => replicas.session(sessionId, () => void this.#keeper.beat()),
-      onKept: () => settler.nudge(),
+      onKept: ({ row }) => settler.ended(row),
       at,
     })
     this.#intake = new Intake(

@@ -110,7 +110,10 @@ async function refusable({ waited }: Beginning, ask: () => Promise<void>): Promi
 }
 
 /** What the plugins are told of a turn that is to begin. */
-function admissionOf(user: User, { sessionId, requestId, request, koa }: Beginning): RunAdmission {
+export function admissionOf(
+  user: User,
+  { sessionId, requestId, request, koa }: Beginning,
+): RunAdmission {
   const { model, from = 'user', origin, metadata } = request
   return {
     user,

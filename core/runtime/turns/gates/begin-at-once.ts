@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { prepared } from '../../store/prepared.ts'
 import { tellsAs, telling } from '../../store/channels/channels.ts'
 import { RuntimeError } from '../../../errors.ts'
+import type { User } from '../../../plugin.ts'
 import { fieldsIn } from '../../base/fields.ts'
 import { tooManyToday } from '../functions/begin.ts'
 import type { Beginning, Begun } from '../journal/begin.ts'
@@ -9,6 +10,7 @@ import type { RunRow, RunStore } from '../journal/store.ts'
 import { channelOfSession } from '../journal/write.ts'
 import { besideWords, toUserMessage } from '../user-message.ts'
 import { titleOf } from '../titles.ts'
+import { admissionOf } from './admission.ts'
 import type { RunGates } from './gates.ts'
 import { timedId } from '../../base/clock.ts'
 
@@ -39,7 +41,7 @@ export class BeginningAtOnce {
   }
 
   /** Records the turn; undefined where `beginRun` has to do it, and then nothing has changed. */
-  async begin(beginning: Beginning): Promise<Begun | undefined> {
+  async begin(user: User, beginning: Beginning): Promise<Begun | undefined> {
     if (!this.#isPlain(beginning)) return undefined
     const { did, sessionId, requestId, request, seat } = beginning
     try {
@@ -50,6 +52,8 @@ export class BeginningAtOnce {
       throw error
     }
     const id = timedId()
+    const told = { ...admissionOf(user, beginning), runId: id }
+    const consumers = await this.#gates.wanting(told, request, this.#store.db)
     const limits = seat?.limits
     const { owner } = this.#store
     const recorded = this.#record({
@@ -58,7 +62,7 @@ export class BeginningAtOnce {
       model: request.model ?? null,
       beside: besideWords(request) ?? null,
       words: JSON.stringify(toUserMessage(id, request)),
-      consumers: this.#gates.consumersOf(request),
+      consumers,
       atOnce: limits?.atOnce ?? null,
       perDay: limits?.perDay ?? null,
       address: seat?.asking.address ?? null,

@@ -92,9 +92,7 @@ export class RunGates {
   get actAtBeginnings(): boolean {
     return this.#active.some(
       ({ runs, definition, base }) =>
-        (typeof definition.runs === 'function' && !base) ||
-        runs?.begin !== undefined ||
-        runs?.wants !== undefined,
+        (typeof definition.runs === 'function' && !base) || runs?.begin !== undefined,
     )
   }
 
@@ -131,7 +129,10 @@ export class RunGates {
       )
   }
 
-  /** Who has to hear of the end of a run that begins in this transaction: whoever does not say that it wants none of it. */
+  /**
+   * Who has to hear of the end of a run that begins in this transaction, or in the one statement that comes next: whoever does
+   * not say that it wants none of it.
+   */
   async wanting(
     run: RunBeginning,
     request: TurnRequest,

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import { prepared } from '../../store/prepared.ts'
+import { isOpenIn } from '../indexes/open-runs.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase, RunsTable } from '../journal/tables.ts'
 import type { StepRow } from '../journal/steps.ts'
@@ -216,9 +217,8 @@ const due = ({ db, now }: RunStore, count: number) =>
       .where(sql<boolean>`(due_at <= ${now} or due_at > ${now} + ${sql.lit(longestWaitMs)})`)
       .where(
         sql<boolean>`(facts is not null or not exists (select 1 from kernel_runs as run
-        where run.session_id = kernel_unsettled.session_id
-        and run.root_id = kernel_unsettled.root_id
-        and run.status in ('queued', 'running', 'waiting')))`,
+        where run.root_id = kernel_unsettled.root_id
+        and ${isOpenIn(sql.ref('kernel_unsettled.session_id'), 'run')}))`,
       )
       .orderBy('due_at')
       .orderBy('created_at')

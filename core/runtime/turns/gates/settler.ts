@@ -1,4 +1,5 @@
 import type { Log, RunEnding } from '../../../plugin.ts'
+import { Expected } from './expected.ts'
 import { forgetOrphans, keepFacts, marksOfSession, putOff, turnsWaitingIn } from './marks.ts'
 import { GateQueries, type Mark, type Root } from './queries.ts'
 import type { RunStore } from '../journal/store.ts'
@@ -46,6 +47,9 @@ export class Settler {
   readonly #options: SettlerOptions
   readonly #queries: GateQueries
   #timer: NodeJS.Timeout | undefined
+  readonly #expected = new Expected()
+  /** What is to be told of runs that have just ended here. There is at most one entry for each run that was under way, and consumer. */
+  readonly #ended: Mark[] = []
   #sweeping: Promise<void> | undefined
   #again = false
   #next: { readonly at: number; readonly timer: NodeJS.Timeout } | undefined
@@ -79,6 +83,7 @@ export class Settler {
     consumers: readonly string[] = this.#options.gates.consumersOf(request),
   ): Promise<void> {
     await this.#queries.mark(trx, root, consumers)
+    this.#expected.note(root, consumers)
   }
 
   /** Notes who has to hear that a waiting turn never begins, in the transaction by which a stop takes it out of the queue. */
@@ -91,10 +96,26 @@ export class Settler {
       await keepFacts(trx, { ...root, consumer }, facts)
   }
 
-  /** A run has ended: its end is told soon, and nobody waits for that. */
+  /** A run of this process has ended: who has to hear of it is known here, and need not be looked for. */
+  ended(root: Root): void {
+    const { gates } = this.#options
+    if (this.#closed || gates.isEmpty) return
+    const marks = this.#expected.take(root)
+    const listening = new Set(gates.listening)
+    if (!marks?.every(({ consumer }) => listening.has(consumer))) return this.nudge()
+    if (marks.length === 0) return
+    this.#ended.push(...marks)
+    this.#sweep()
+  }
+
+  /** Some run has ended: its end is told soon, and nobody waits for that. */
   nudge(): void {
     if (this.#closed || this.#options.gates.isEmpty) return
     this.#again = true
+    this.#sweep()
+  }
+
+  #sweep(): void {
     this.#sweeping ??= this.#sweepAll().finally(() => (this.#sweeping = undefined))
   }
 
@@ -130,13 +151,14 @@ export class Settler {
   async #sweepAll(): Promise<void> {
     const { gates, log } = this.#options
     try {
-      while (this.#again && !this.#closed) {
+      while ((this.#again || this.#ended.length > 0) && !this.#closed) {
+        await this.#settleAll(this.#ended.splice(0))
+        if (!this.#again) continue
         this.#again = false
         const consumers = gates.listening
         if (consumers.length === 0) return
         const marks = await this.#queries.due(consumers, batch.size)
-        for (let i = 0; i < marks.length && !this.#closed; i += batch.atOnce)
-          await Promise.all(marks.slice(i, i + batch.atOnce).map((mark) => this.#settle(mark)))
+        await this.#settleAll(marks)
         if (marks.length === batch.size) this.#again = true
       }
     } catch (error) {
@@ -144,21 +166,18 @@ export class Settler {
     }
   }
 
+  async #settleAll(marks: readonly Mark[]): Promise<void> {
+    for (let i = 0; i < marks.length && !this.#closed; i += batch.atOnce)
+      await Promise.all(marks.slice(i, i + batch.atOnce).map((mark) => this.#settle(mark)))
+  }
+
   async #settle(mark: Mark): Promise<void> {
     const { store, log, at } = this.#options
     const { root_id: runId, consumer, tries } = mark
     try {
       at('before the end is settled', runId)
-      await store.db.transaction().execute(async (trx) => {
-        if (!(await this.#queries.take(trx, mark))) return
-        const words: EndingWords = {}
-        const facts =
-          mark.facts === null
-            ? await endingOf(this.#queries, trx, mark, { ...this.#asTold(), words })
-            : fromKept(mark.facts)
-        if (facts) await this.#tell(trx, mark, facts, words)
-        at('while the end is settled', runId)
-      })
+      // A power cut may lose what was settled and with it the deletion of the row, which is then found again.
+      await store.commits.alone((trx) => this.#settleIn(trx, mark))
       at('after the end is settled', runId)
     } catch (error) {
       log.warn(
@@ -171,6 +190,17 @@ export class Settler {
         log.warn({ err, runId }, 'The next try of an end could not be noted; a sweep finds it')
       }
     }
+  }
+
+  async #settleIn(trx: RunDatabase, mark: Mark): Promise<void> {
+    if (!(await this.#queries.take(trx, mark))) return
+    const words: EndingWords = {}
+    const facts =
+      mark.facts === null
+        ? await endingOf(this.#queries, trx, mark, { ...this.#asTold(), words })
+        : fromKept(mark.facts)
+    if (facts) await this.#tell(trx, mark, facts, words)
+    this.#options.at('while the end is settled', mark.root_id)
   }
 
   /** Looks again in so many milliseconds, or at an earlier time that is planned already. */

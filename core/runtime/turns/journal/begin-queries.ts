@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import { prepared } from '../../store/prepared.ts'
+import { isAtWork, isOpenOrWaiting } from '../indexes/open-runs.ts'
 import type { RunStore } from './store.ts'
 import type { RunsTable, StepsTable } from './tables.ts'
 import { tellsAs, type Telling } from '../../store/channels/channels.ts'
@@ -90,17 +91,17 @@ const look = ({ db }: RunStore) =>
       sql<Look>`select
         coalesce(
           (select id from kernel_runs
-            where session_id = ${p.session} and request_id = ${p.request}),
+            where session_id = ${p.session} and request_id = ${p.request} and namesake <> 0),
           (select id from kernel_runs
             where did = ${p.did} and request_id = ${p.request} and namesake = 0)) as known,
         (select id from kernel_waiting_turns
           where did = ${p.did} and request_id = ${p.request}) as waits,
         (select count(*) from kernel_waiting_turns
           where session_id = ${p.session}) as "waitingTurns",
-        (select count(*) from kernel_runs where session_id = ${p.session}
-          and status in ('queued', 'running', 'waiting')) as "hasOpenRuns",
+        (select count(*) from kernel_runs where session_id = ${p.session} and did = ${p.did}
+          and ${isOpenOrWaiting}) as "hasOpenRuns",
         (select count(distinct session_id) from kernel_runs where did = ${p.did}
-          and status in ('queued', 'running') and stop is null and continues is null
+          and ${isAtWork} and stop is null and continues is null
           and session_id <> ${p.session}) as "busySessions",
         (select count(*) from kernel_early_stops
           where session_id = ${p.session} and request_id = ${p.request}) as "wasStopped",

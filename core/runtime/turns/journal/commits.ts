@@ -45,6 +45,15 @@ export class Commits {
     return isSqlite ? this.#enqueue(change, durability) : this.#db.transaction().execute(change)
   }
 
+  /**
+   * Runs several statements that happen together or not at all, and shares their transaction with nobody: the change may fail,
+   * or take its time, and no other change has to run again for that. It counts as done once it survives the process.
+   */
+  alone<T>(change: Change<T>): Promise<T> {
+    const isSqlite = this.#store.kind === 'sqlite'
+    return isSqlite ? this.#transaction(change) : this.#db.transaction().execute(change)
+  }
+
   #enqueue<T>(change: Change<T>, durability: Durability): Promise<T> {
     const settle = Promise.withResolvers<unknown>()
     this.#waiting.push({ change, durability, settle })

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { isAtWork } from '../indexes/open-runs.ts'
 import type { RunRow, RunStore } from './store.ts'
 
 /** How many processes may die with a run, without a step of its journal between, before no process carries it again. */
@@ -8,8 +9,6 @@ const processesAtOnce = 100
 const dayMs = 24 * 3_600_000
 /** Any number will do: replicas that count deaths at the same time wait for each other under it. */
 const countingLock = 7_202_101
-
-const isOpen = sql<boolean>`status in ('queued', 'running')`
 
 /** Whether the process that holds the run has given a sign of life within its lease. */
 export const isAlive = ({ leaseNow }: RunStore) =>
@@ -43,7 +42,7 @@ export async function takeBackDeaths(store: RunStore): Promise<void> {
     .set((eb) => ({ deaths: eb('deaths', '-', 1), died_with: null }))
     .where('died_with', '=', store.owner)
     .where('deaths', '>', 0)
-    .where(isOpen)
+    .where(isAtWork)
     .execute()
 }
 
@@ -72,7 +71,7 @@ export async function countDeaths(store: RunStore): Promise<void> {
           lease_until: 0,
         })
         .where('owner', '=', owner)
-        .where(isOpen)
+        .where(isAtWork)
         .execute()
   })
 }
@@ -81,7 +80,7 @@ async function deadProcesses(store: RunStore, db = store.db) {
   let dead = db
     .selectFrom('kernel_runs')
     .select(['owner', (eb) => eb.fn.max('on_trial').as('tried')])
-    .where(isOpen)
+    .where(isAtWork)
     .where('owner', '<>', store.owner)
     .groupBy('owner')
     .limit(processesAtOnce)
@@ -96,7 +95,7 @@ export async function suspectsWaiting(store: RunStore): Promise<number> {
   const { count } = await store.db
     .selectFrom('kernel_runs')
     .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where(isOpen)
+    .where(isAtWork)
     .where('owner', 'is', null)
     .where('deaths', '>', 0)
     .executeTakeFirstOrThrow()

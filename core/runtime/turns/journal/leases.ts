@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { isKnownForm } from '../stored-version.ts'
 import { deathsAtMost, isAlive } from './deaths.ts'
+import { isAtWork } from '../indexes/open-runs.ts'
 import { type Held, type RunRow, type RunStore, slices } from './store.ts'
 
 /** Which runs a process wants to take over, and how many. */
@@ -17,7 +18,6 @@ export interface RunsToClaim {
 /** What the database says of a run whose lease this process extended. */
 export type HeldRow = Pick<RunRow, 'id' | 'epoch' | 'stop'>
 
-const isOpen = sql<boolean>`status in ('queued', 'running')`
 const isFirstOfSession = sql<boolean>`not exists (select 1 from kernel_runs as earlier
   where earlier.session_id = kernel_runs.session_id and earlier.turn < kernel_runs.turn
   and earlier.status in ('queued', 'running'))`
@@ -33,7 +33,7 @@ export async function extendLeases(store: RunStore, ids: readonly string[]): Pro
           .set({ lease_until: store.leaseEnd })
           .where('id', 'in', some)
           .where('owner', '=', store.owner)
-          .where(isOpen)
+          .where(isAtWork)
           .returning(['id', 'epoch', 'stop'])
           .execute(),
       )),
@@ -63,7 +63,7 @@ export function claimRuns(
     let candidates = db
       .selectFrom('kernel_runs')
       .select('id')
-      .where(isOpen)
+      .where(isAtWork)
       .where(isKnownForm)
       .where(free)
       .where(suspects ? suspect : sql<boolean>`not ${suspect}`)
@@ -114,7 +114,7 @@ export async function releaseRuns(store: RunStore, ids: readonly string[]): Prom
         .set({ owner: null, lease_until: 0, on_trial: 0 })
         .where('id', 'in', some)
         .where('owner', '=', store.owner)
-        .where(isOpen)
+        .where(isAtWork)
         .execute(),
     )
 }

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { Pace } from '../../watchdog/pace.ts'
+import { isOpenIn } from '../indexes/open-runs.ts'
 import { slices, type RunStore } from './store.ts'
 
 const hourMs = 3_600_000
@@ -29,8 +30,8 @@ export async function pruneCheckpoints(
       )
       .where(
         sql<boolean>`not exists (select 1 from kernel_runs as open
-          where open.session_id = kernel_runs.session_id and open.root_id = kernel_runs.root_id
-          and open.status in ('queued', 'running', 'waiting'))`,
+          where open.root_id = kernel_runs.root_id
+          and ${isOpenIn(sql.ref('kernel_runs.session_id'), 'open')})`,
       )
       .limit(most)
       .execute()
@@ -60,9 +61,8 @@ export async function purgeRuns(store: RunStore, retentionHours: number): Promis
         // An approval may take longer than any retention, and the whole chain is needed to go on.
         .where(
           sql<boolean>`not exists (select 1 from kernel_runs as open
-            where open.session_id = kernel_runs.session_id
-            and open.status in ('queued', 'running', 'waiting')
-            and open.root_id = kernel_runs.root_id)`,
+            where open.root_id = kernel_runs.root_id
+            and ${isOpenIn(sql.ref('kernel_runs.session_id'), 'open')})`,
         )
         // What is told of an end is read from these rows.
         .where(

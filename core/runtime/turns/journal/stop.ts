@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { RunCause } from '../../../plugin.ts'
 import { takeSession } from './take-session.ts'
 import type { WaitingCall } from '../run.ts'
+import { isOpenIn } from '../indexes/open-runs.ts'
 import { isNote, noteOf, positionOf, unanswered } from './steps.ts'
 import type { RunRow, RunStore } from './store.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
@@ -87,8 +88,7 @@ export async function stopOpenRuns(
   let open = trx
     .selectFrom('kernel_runs')
     .selectAll()
-    .where('session_id', '=', sessionId)
-    .where(sql<boolean>`status in ('queued', 'running', 'waiting')`)
+    .where(isOpenIn(sql.val(sessionId)))
   if (requestId !== undefined) open = open.where('request_id', '=', requestId)
   const runs = await open.execute()
   if (runs.length === 0) return { carried: [], closed: [] }

@@ -10,6 +10,7 @@ import {
   type Stop,
   withRunTables,
 } from './tables.ts'
+import { isOpenIn } from '../indexes/open-runs.ts'
 import { batchWriter, type RunWrite } from './write.ts'
 import { positionOf, type StepRow } from './steps.ts'
 import type { TurnRequest } from '../run.ts'
@@ -39,7 +40,6 @@ export interface RunStoreOptions {
   readonly leaseMs: number
 }
 
-const isOpenOrWaiting = sql<boolean>`status in ('queued', 'running', 'waiting')`
 const batchesPerPage = 8
 /** Row-value lists are spelled out in SQL, so they are kept short. */
 const idsPerStatement = 500
@@ -210,8 +210,7 @@ export class RunStore {
           'held',
         ),
       ])
-      .where('session_id', '=', sessionId)
-      .where(isOpenOrWaiting)
+      .where(isOpenIn(sql.val(sessionId)))
       .orderBy('turn', 'desc')
       .limit(1)
       .executeTakeFirst()
@@ -223,9 +222,8 @@ export class RunStore {
     return this.db
       .selectFrom('kernel_runs')
       .select(['id', 'status', 'request_id'])
-      .where('session_id', '=', sessionId)
+      .where(isOpenIn(sql.val(sessionId)))
       .where('root_id', '=', rootId)
-      .where(isOpenOrWaiting)
       .limit(1)
       .executeTakeFirst()
   }

@@ -3,6 +3,7 @@ import type { Database, Migration, RunCause } from '../../../plugin.ts'
 import { saidMigrations, type SaidTables } from '../said-tables.ts'
 import { type BranchColumns, branchesMigration, ephemeralMigration } from '../branch-tables.ts'
 import { beginFunctionMigration } from '../functions/begin.ts'
+import { fewerPagesMigration } from '../indexes/fewer-pages.ts'
 import { searchMigration } from '../search/tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
 import { runFormsMigration } from '../stored-version.ts'
@@ -212,10 +213,7 @@ export type Dialect = 'sqlite' | 'postgres'
 /** The same connections, with the tables of this file. */
 export const withRunTables = (db: Database): RunDatabase => db.withTables<RunTables>()
 
-/**
- * The tables of sessions and runs, for the migration owner `kernel-runs`. A migration stays one function, however long, and
- * stays as it was first released: databases have run it.
- */
+/** The tables of sessions and runs. A migration stays one function, and as it was first released: databases have run it. */
 export const runMigrations: Readonly<Record<string, Migration>> = {
   '001-sessions-and-runs': async (db) => {
     await db.schema
@@ -264,9 +262,8 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
     // The index is small, and the writes of a running run do not touch it: PostgreSQL then updates the run's row in place.
     await sql`create index kernel_runs_open on kernel_runs (session_id)
       where status in ('queued', 'running', 'waiting')`.execute(db)
-    await sql`create index kernel_runs_to_purge on kernel_runs (ended_at) where purged = 0`.execute(
-      db,
-    )
+    await sql`create index kernel_runs_to_purge on kernel_runs (ended_at)
+      where purged = 0`.execute(db)
 
     await db.schema
       .createTable('kernel_run_requests')
@@ -396,4 +393,5 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
   '013-ephemeral-sessions': ephemeralMigration,
   '014-search': searchMigration,
   '015-begin-at-once': beginFunctionMigration,
+  '016-fewer-pages': fewerPagesMigration,
 }

@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { SaidBefore, User } from '../../../plugin.ts'
 import { agreementOf, newestBranch } from '../branches/agreement.ts'
+import { isWaiting } from '../indexes/open-runs.ts'
 import { waitingCall } from '../journal/stop.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import type { ReadTurn } from '../new-turn.ts'
@@ -197,7 +198,7 @@ async function byCode(
     .selectFrom('kernel_runs')
     .selectAll()
     .where('did', '=', did)
-    .where('status', '=', 'waiting')
+    .where(isWaiting)
     .orderBy('created_at', 'desc')
     .limit(mostWaiting)
     .execute()

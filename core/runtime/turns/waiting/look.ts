@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { isKnownForm } from '../stored-version.ts'
+import { isOpenIn } from '../indexes/open-runs.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
 
@@ -23,8 +24,8 @@ export async function waitingSessions({ db }: RunStore): Promise<{
 }> {
   const { rows } = await sql<{ session: string; busy: number }>`
     select session_id as session, case when exists (
-      select 1 from kernel_runs where kernel_runs.session_id = kernel_waiting_turns.session_id
-      and kernel_runs.status in ('queued', 'running', 'waiting')) then 1 else 0 end as busy
+      select 1 from kernel_runs
+      where ${isOpenIn(sql.ref('kernel_waiting_turns.session_id'))}) then 1 else 0 end as busy
     from kernel_waiting_turns where ${isKnownForm} group by session_id
     order by busy, min(created_at) limit ${sql.lit(sessionsPerLook)}`.execute(db)
   const sessions = new Map(rows.map(({ session, busy }) => [session, busy === 1]))
