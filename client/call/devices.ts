@@ -113,7 +113,7 @@ async function askFor(kind: Kind): Promise<MediaStreamTrack> {
     const [track] = stream.getTracks()
     if (!track) throw new Error('No track.')
     // Fewer pictures rather than smaller ones: the agent looks at one, and reads what stands in it.
-    if (kind === 'video') track.contentHint = 'detail'
+    track.contentHint = 'detail' // no hint of sound, so a microphone ignores it
     return track
   } catch (cause) {
     const { name } = cause as Error

@@ -146,15 +146,16 @@ export class Chat extends ChatTurns {
       if (!this.isMounted) return
       this.#cursor = cursor ?? '0'
       this.#loadedAt = Date.now()
-      const { type, toolCalls } = messages.at(-1) ?? {}
+      const last = messages.at(-1)
       // A run may be under way where a person spoke last, or where the last answer calls something.
-      if (!this.turn && (isOpen || type === 'human' || toolCalls?.length)) {
-        const runId = (!before && this.memory.read()?.runId) || (await this.#openRun())
-        if (!this.isMounted) return
-        if (runId && !this.turn) this.#join(runId)
-      }
+      const runId =
+        !this.turn &&
+        (isOpen || last?.type === 'human' || last?.toolCalls?.length) &&
+        ((!before && this.memory.read()?.runId) || (await this.#openRun()))
+      if (!this.isMounted) return
       // A turn has come to its end meanwhile: what was read may lack that end.
       if (shown !== this.history.messages) return this.#loadNow()
+      if (runId && !this.turn) this.#join(runId)
       const { approval, error } = this.getSnapshot()
       this.history.take(messages, this.turn, approval?.toolCallId)
       this.changed()

@@ -46,9 +46,8 @@ export class History {
 
   /** Drops the message that the server did not take when the user sends its text again, after a payment for example. */
   dropUnsent(text: string): void {
-    const unsent = this.#unsent
-    if (unsent?.content === text)
-      this.#messages = this.#messages.filter((message) => message !== unsent)
+    if (this.#unsent?.content === text)
+      this.#messages = this.#messages.filter((message) => message !== this.#unsent)
     this.#unsent = undefined
   }
 }

@@ -58,7 +58,9 @@ export class Turn {
 
   /** The messages of a history before this turn. What the turn tells itself is left out, but for the words that began it. */
   before(history: readonly IMessage[]): readonly IMessage[] {
-    const at = history.findIndex(({ run }) => run && run.runId === this.heard)
+    const at = history.findIndex(
+      ({ id, run }) => id === this.requestId || (run && run.runId === this.heard),
+    )
     if (at < 0) return history
     if (history[at]?.type === 'human') this.user ??= history[at]
     return history.slice(0, at)

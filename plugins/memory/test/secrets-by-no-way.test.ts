@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { call } from '#core/testing'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
 import { OpenMemory } from '../../../test/support/open-memory.ts'
-import { secrets } from './wordings.ts'
+import { secrets } from './fixtures/wordings.ts'
 
 const wordings = Object.values(secrets).flat()
 const refused = [422, 'MEMORY_REFUSED', { reason: 'secret' }]

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { refusalOf, refusalOfGiven } from '../keeping/checks.ts'
 import { tellsSecret } from '../words/secrets.ts'
-import { secrets } from './wordings.ts'
+import { secrets } from './fixtures/wordings.ts'
 
 const harmless = [
   'I forgot my password',
