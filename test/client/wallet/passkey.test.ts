@@ -34,7 +34,7 @@ await describeWith('chromium', 'a passkey in Chromium', (program) => {
     site = await kitPage()
     app = await testApp({
       plugins: [],
-      model: scriptedModel(['Good day.', 'Well.', 'So.', 'Then.']),
+      model: scriptedModel(Array.from({ length: 12 }, () => 'Good day.')),
     })
     browser = await launch(program)
   }, 120_000)
@@ -210,7 +210,7 @@ await describeWith('chromium', 'a passkey in Chromium', (program) => {
     await ada.page.evaluate(() => page.show(window.wallet))
     await ada.page.getByLabel('Message', { exact: true }).fill('Good morning')
     await ada.page.keyboard.press('Enter')
-    await ada.page.getByText('Good day.').waitFor()
+    await ada.page.getByRole('article', { name: 'Oracle' }).getByText('Good day.').waitFor()
 
     // Neither the passkey's secret nor the seed, the session's proof or a delegation lies anywhere or was told to anybody.
     const tokens = await ada.page.evaluate(
