@@ -70,6 +70,33 @@ it.each([
   ])
 })
 
+it('a turn that waits is shown once, however often the page reads what there is of it', async () => {
+  const model = scriptedModel([{ text: 'One moment.', calls: [call('pay', { amount: 5 })] }])
+  await using oracle = await testOracle({ plugins: [bank([])], model })
+  const { oracleDid, overrides } = oracle
+  const sessionId = await oracle.session()
+  const address = { oracleDid, overrides, sessionId }
+  const seen: number[] = []
+  const page = hook(
+    () => {
+      const chat = useChat({ ...address, onPaymentRequiredError })
+      seen.push(chat.messages.length)
+      return { chat, approval: useApproval(address) }
+    },
+    oracle.within(oracle.tab({ storage: tabStorage() })),
+  )
+  await until(() => !page.now.chat.isLoading)
+  await page.now.chat.sendMessage('Pay')
+  await until(() => page.now.approval.pending)
+  // Each reading finds the run that waits, and hears it from its beginning.
+  for (let times = 0; times < 3; times++) {
+    await page.now.chat.refetchMessages()
+    await until(() => page.now.chat.status === 'ready')
+  }
+  expect(page.now.chat.messages.map(({ content }) => content)).toEqual(['Pay', 'One moment.'])
+  expect(Math.max(...seen)).toBe(2)
+})
+
 it('a write after words of others is asked about, with whose words they were', async () => {
   const written: unknown[] = []
   const board = definePlugin({
