@@ -60,7 +60,9 @@ it('says that it is being built, or is there, and lets nothing from elsewhere ru
 it('sends its files compressed to whoever takes that, each way with an ETag and a length of its own', async () => {
   await using app = await testApp({ plugins: [playground] })
   const scripts = await readdir(new URL('./built/assets/', import.meta.url))
-  const script = scripts.find((name) => name.endsWith('.js') && scripts.includes(`${name}.br`))
+  const script = scripts.find(
+    (name) => name.startsWith('client-') && scripts.includes(`${name}.br`),
+  )
   const ask = async (accepted: string | undefined, more: Record<string, string> = {}) => {
     const headers = { ...(accepted !== undefined && { 'accept-encoding': accepted }), ...more }
     const answer = await new Promise<IncomingMessage>((resolve, reject) =>
