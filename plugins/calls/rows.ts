@@ -163,7 +163,8 @@ export class CallRows {
   async chargeMinutes(did: string, id: string): Promise<number> {
     const row = await this.own(did, id)
     const seconds = row.seconds_before + secondsOf(row, this.#now())
-    const minutes = Math.ceil(seconds / 60)
+    // A minute that has begun is one, also in its first half second.
+    const minutes = Math.max(1, Math.ceil(seconds / 60))
     if (minutes <= row.minutes_charged) return 0
     const charged = await this.db
       .updateTable('calls_calls')
