@@ -45,7 +45,10 @@ export default defineConfig({
           name: 'older peers',
           include: ['test/client/**/*.test.{ts,tsx}'],
           // The same whichever React is above, and what others' hooks do on the React that they are installed for.
-          exclude: ['test/client/{,ui/,wallet/}*.test.ts', 'test/client/react/ai-sdk-chat.test.tsx'],
+          exclude: [
+            'test/client/{,ui/,wallet/}*.test.ts',
+            'test/client/react/ai-sdk-chat.test.tsx',
+          ],
           env: { REACT: '18' },
         },
       },
