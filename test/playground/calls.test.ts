@@ -104,7 +104,7 @@ async function speech(text: string): Promise<Int16Array> {
 
 await describeWith('chromium', 'a call from the page', (program) => {
   if (!isCommand('espeak-ng') && !process.env.REQUIRE_ALL)
-    return it.skip('needs espeak-ng', () => {})
+    return it.skip('needs espeak-ng: apt-get install espeak-ng', () => {})
   let app: TestApp
   let browser: Browser
   let folder: string

@@ -1,28 +1,10 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
-import { complaintsOf, launch } from '../support/browser.ts'
-import { builtPage } from '../support/built-page.ts'
-import { startServer } from '../support/process.ts'
+import { expect, it } from 'vitest'
+import { servedPage } from '../support/served-page.ts'
 import { describeWith } from '../support/services.ts'
 
 await describeWith('chromium', 'how others connect, in the page', (program) => {
   it('shows what to paste with a fresh key in it, which opens each door until it is ended', async () => {
-    await builtPage()
-    const folder = await mkdtemp(join(tmpdir(), 'connect-'))
-    const server = startServer('start.js', { DATA_DIR: folder })
-    const browser = await launch(program)
-    onTestFinished(async () => {
-      await browser.close()
-      await server.end()
-      await rm(folder, { recursive: true, force: true })
-    })
-    const url = await server.url
-    const context = await browser.newContext()
-    context.setDefaultTimeout(30_000)
-    const page = await context.newPage()
-    const complaints = complaintsOf(page)
+    const { server, url, page, complaints } = await servedPage(program, 'start.js')
     await page.goto(`${url}/playground/#/connect`)
     const door = (title: string) => page.getByRole('region', { name: title }).locator('pre')
     for (const [title, path] of [

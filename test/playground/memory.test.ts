@@ -1,29 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
-import { builtPage } from '../support/built-page.ts'
-import { complaintsOf, launch } from '../support/browser.ts'
-import { startServer } from '../support/process.ts'
+import { expect, it } from 'vitest'
+import { servedPage } from '../support/served-page.ts'
 import { describeWith } from '../support/services.ts'
 
 await describeWith('chromium', 'memory in the page', (program) => {
   it('remembers what is asked, answers from it in a new chat, shows the quote, and notices what changed', async () => {
-    await builtPage()
-    const folder = await mkdtemp(join(tmpdir(), 'memory-'))
     // As `npm start` starts it, without a key and without network; a minute of quiet is a second here.
-    const server = startServer('start.js', { DATA_DIR: folder, MEMORY_AFTER_SECONDS: '1' })
-    const browser = await launch(program)
-    onTestFinished(async () => {
-      await browser.close()
-      await server.end()
-      await rm(folder, { recursive: true, force: true })
+    const { url, page, complaints } = await servedPage(program, 'start.js', {
+      MEMORY_AFTER_SECONDS: '1',
     })
-    const url = await server.url
-    const context = await browser.newContext()
-    context.setDefaultTimeout(30_000)
-    const page = await context.newPage()
-    const complaints = complaintsOf(page)
     const answers = page.getByRole('article', { name: 'Oracle' })
     const answered = (words: string) => answers.locator('.text').filter({ hasText: words })
     const say = async (message: string) => {

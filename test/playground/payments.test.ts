@@ -1,28 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
-import { complaintsOf, headersOf, launch } from '../support/browser.ts'
-import { startServer } from '../support/process.ts'
+import { expect, it } from 'vitest'
+import { headersOf } from '../support/browser.ts'
+import { servedPage } from '../support/served-page.ts'
 import { describeWith } from '../support/services.ts'
-import { builtPage } from '../support/built-page.ts'
 
 await describeWith('chromium', 'the walk from a price to a paid claim', (program) => {
   it('two answers, a panel with one claim of 0.01 DEV and its two turns, Pay, and the message goes out by itself', async () => {
-    await builtPage()
-    const folder = await mkdtemp(join(tmpdir(), 'payments-'))
-    const server = startServer('examples/payments/server.ts', { DATA_DIR: folder })
-    const browser = await launch(program)
-    onTestFinished(async () => {
-      await browser.close()
-      await server.end()
-      await rm(folder, { recursive: true, force: true })
-    })
-    const url = await server.url
-    const context = await browser.newContext()
-    context.setDefaultTimeout(30_000)
-    const page = await context.newPage()
-    const complaints = complaintsOf(page)
+    const { url, page, complaints } = await servedPage(program, 'examples/payments/server.ts')
     await page.goto(`${url}/playground/`)
     await page.getByText('0.005 DEV a turn').waitFor()
     const answers = page.getByRole('article', { name: 'Oracle' })
