@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { call, resultOf, scriptedModel, testApp, type ScriptedStep } from '#core/testing'
 import { readConfiguration } from './config/config.ts'
 import mcpServers from './index.ts'
@@ -159,6 +159,8 @@ it.each([
 ])(
   '%s has its sentence, and the secret goes nowhere else',
   async (_, how, oracle, value, words) => {
+    const warned = vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+    onTestFinished(() => warned.mockRestore())
     const { url, asked, elsewhere } = await guarded(how)
     let description = ''
     const app = await boot(
@@ -181,7 +183,8 @@ it.each([
     expect(elsewhere).toEqual([])
     const { body } = await app.get('/health')
     expect(JSON.stringify(body)).toContain(words)
-    for (const told of [description, JSON.stringify(body), app.log.join('\n')])
+    const warnings = JSON.stringify(warned.mock.calls)
+    for (const told of [description, JSON.stringify(body), app.log.join('\n'), warnings])
       expect(told).not.toContain(secret)
   },
 )

@@ -1,8 +1,4 @@
-import type {
-  OAuthClientProvider,
-  StoredOAuthClientInformation,
-  StoredOAuthTokens,
-} from '@modelcontextprotocol/client'
+import type { OAuthClientProvider, StoredOAuthTokens } from '@modelcontextprotocol/client'
 import type { ServerConfig } from '../config/config.ts'
 
 /**
@@ -16,11 +12,7 @@ export function clientCredentials({
   issuer,
 }: NonNullable<ServerConfig['oracle']['oauth']>): OAuthClientProvider {
   let tokens: StoredOAuthTokens | undefined
-  let client: StoredOAuthClientInformation = {
-    client_id: clientId,
-    client_secret: clientSecret,
-    ...(issuer !== undefined && { issuer }),
-  }
+  let only = issuer
   const unused = (): never => {
     throw new Error('Client credentials lead nobody to a page.')
   }
@@ -33,10 +25,10 @@ export function clientCredentials({
       token_endpoint_auth_method: 'client_secret_basic',
       ...(scopes && { scope: scopes.join(' ') }),
     },
-    clientInformation: () => client,
-    // The package notes here which authorization server the credentials are of.
-    ...(issuer === undefined && {
-      saveClientInformation: (saved: StoredOAuthClientInformation) => void (client = saved),
+    clientInformation: (context) => ({
+      client_id: clientId,
+      client_secret: clientSecret,
+      issuer: (only ??= context?.issuer),
     }),
     tokens: () => tokens,
     saveTokens: (saved) => void (tokens = saved),

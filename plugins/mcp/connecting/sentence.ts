@@ -136,6 +136,11 @@ const isTimeout = (error: unknown): boolean =>
 function usual(error: unknown, withinMs: number): string {
   if (isTimeout(error)) return `no answer within ${Math.round(withinMs / 1000)} s.`
   const words = textOf(field(error, 'message'))
+  const [, method] = /^Invalid result for ([a-z/]{1,40}):/.exec(words) ?? []
+  if (method !== undefined) {
+    const [, fault] = /"message": "([^"\\]{1,80})"/.exec(words) ?? []
+    return `its answer to ${method} is none of the protocol${fault ? ` (${plain(fault)})` : ''}.`
+  }
   if (/protocol version/i.test(words)) return `no common version of the protocol: ${plain(words)}`
   return plain(words) || 'it failed for an unknown reason.'
 }

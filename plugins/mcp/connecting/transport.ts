@@ -31,10 +31,19 @@ export class Transports {
 function fetchFor({ url, headers: own }: Exclude<Way, { kind: 'stdio' }>): typeof boundedFetch {
   const { origin } = new URL(url)
   return (to, init) => {
-    const isToken = init?.body instanceof URLSearchParams
-    if (isToken || new URL(to).origin !== origin) return boundedFetch(to, init)
+    if (init?.body instanceof URLSearchParams) return boundedFetch(to, init).then(onlyCode)
+    if (new URL(to).origin !== origin) return boundedFetch(to, init)
     const headers = new Headers(own)
     for (const [name, value] of new Headers(init?.headers)) headers.set(name, value)
     return boundedFetch(to, { ...init, headers })
   }
+}
+
+/** A refusal without its words: the package writes them to the console, and they may have the secret in them. */
+async function onlyCode(response: Response): Promise<Response> {
+  if (response.ok) return response
+  const said: unknown = await response.json().catch(() => undefined)
+  const { error }: Readonly<Record<string, unknown>> = Object(said)
+  const code = typeof error === 'string' && /^[a-z_]{1,40}$/.test(error) ? error : 'server_error'
+  return Response.json({ error: code, error_description: code }, { status: response.status })
 }
