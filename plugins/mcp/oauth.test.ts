@@ -144,7 +144,7 @@ it('a server gets a token by the grant of client credentials, and a new one when
   expect((await user.say('Again')).text).toBe('gold')
   expect(asked).toHaveLength(2)
   expect(app.log.join('\n')).not.toContain(secret)
-})
+}, 300_000)
 
 it.each([
   ['a wrong secret', {}, {}, 'another', 'gives no token for oracle.oauth: invalid_client'],

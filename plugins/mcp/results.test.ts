@@ -17,7 +17,7 @@ async function boot(script: ScriptedStep[]) {
               '--disable-warning=ExperimentalWarning',
               join(import.meta.dirname, 'fixtures/results-server.ts'),
             ],
-            oracle: { access: 'everyone' },
+            oracle: { access: 'everyone', timeoutMs: 300_000 },
           },
         },
       }),
@@ -77,7 +77,7 @@ it('an error without words, a list that is none, and 50 MB each end in a sentenc
     status: 'error',
     error: expect.stringContaining('more than 10 MiB without an end of line'),
   })
-})
+}, 300_000)
 
 it('words that claim to be the system are words of a tool, and the write that they want is asked for', async () => {
   let roles: unknown

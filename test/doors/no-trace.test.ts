@@ -120,9 +120,9 @@ async function everywhere(env: Record<string, string>, database: string) {
     socket.send({ type: 'auth', sessionId: 'four', auth: { invocation: key } })
     await socket.find((line) => (line.includes('connected') ? line : undefined))
     socket.send({ type: 'nothing', auth: { invocation: key } })
-    await socket.closed.catch(() => undefined)
     const { id } = (await user.get('/keys')).body.keys[0]
     await user.delete(`/keys/${id}`)
+    await socket.closed
     await ask({ authorization: `Bearer ${key}` })
     // The doors were open, so this is no search among refusals.
     for (const path of [
@@ -157,5 +157,5 @@ await onPostgres('a personal key', ({ databaseUrl = '' }) => {
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
-  })
+  }, 300_000)
 })
