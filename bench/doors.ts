@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { definePlugin, type ModelRequest } from '#core'
+import { definePlugin, type Delta, type ModelRequest } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import a2a from '../plugins/a2a/index.ts'
 import agUi from '../plugins/ag-ui/index.ts'
@@ -38,11 +38,14 @@ const shed = definePlugin({
 })
 
 /** Answers with one piece, or with many that come one after the other. */
-async function* answer({ messages }: ModelRequest) {
+async function* answer({ messages }: ModelRequest): AsyncGenerator<Delta> {
   const isLong = JSON.stringify(messages.at(-1)).includes('long')
-  if (!isLong) return yield { type: 'text' as const, text: 'Done.' }
+  if (!isLong) {
+    yield { type: 'text', text: 'Done.' }
+    return
+  }
   for (let n = 0; n < pieces; n++) {
-    yield { type: 'text' as const, text: ` word${n}` }
+    yield { type: 'text', text: ` word${n}` }
     await sleep(1)
   }
 }

@@ -86,7 +86,7 @@ async function open(steps: readonly ScriptedStep[], env: Env = {}) {
         ...{ host, connection: 'close', 'content-length': String(Buffer.byteLength(body)) },
         ...headers,
       }).map(([name, value]) => `${name}: ${value}\r\n`)
-      const socket = connect({ port: Number(port), host: hostname, highWaterMark: 1 })
+      const socket = connect({ port: Number(port), host: hostname })
       socket.on('error', () => undefined)
       await once(socket, 'connect')
       socket.pause()
