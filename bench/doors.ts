@@ -1,5 +1,4 @@
 import { fork, type ChildProcess } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
@@ -84,7 +83,7 @@ const native = (message: string, id: string): Asked => ({
   body: { message },
 })
 
-/** The same words through each door, in a session of their own. */
+/** The same words through each door, in a session that is there; `openai-api` makes its own, by the header. */
 const doors: Readonly<Record<string, (message: string, id: string) => Asked>> = {
   'openai-api': (content, id) => ({
     path: '/openai/v1/chat/completions',
@@ -104,7 +103,9 @@ const doors: Readonly<Record<string, (message: string, id: string) => Asked>> = 
     headers: { 'a2a-version': '1.0' },
     body: {
       ...{ jsonrpc: '2.0', id: 1, method: 'SendStreamingMessage' },
-      params: { message: { messageId: id, role: 'ROLE_USER', parts: [{ text }] } },
+      params: {
+        message: { messageId: id, contextId: id, role: 'ROLE_USER', parts: [{ text }] },
+      },
     },
   }),
 }
@@ -141,9 +142,19 @@ class Served {
 
   /** The CPU time in milliseconds that one of some requests costs, one after the other. */
   async cost(asked: (message: string, id: string) => Asked, message: string, times: number) {
+    const sessions: string[] = []
+    for (let n = 0; n < times; n++) sessions.push(await this.#session())
     const before = await this.#cpu()
-    for (let n = 0; n < times; n++) await this.#ask(asked(message, randomUUID()))
+    for (const id of sessions) await this.#ask(asked(message, id))
     return ((await this.#cpu()) - before) / times
+  }
+
+  async #session(): Promise<string> {
+    const response = await fetch(`${this.#url}/sessions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${this.#key}` },
+    })
+    return z.object({ sessionId: z.string() }).parse(await response.json()).sessionId
   }
 
   async #ask({ path, headers, body }: Asked): Promise<void> {
