@@ -17,6 +17,8 @@ import { type Engine, type Run, type RunEnd, RunLost, StoppedMeanwhile } from '.
 const stopPatienceMs = 3_000
 /** How long the end of a stopped run waits: the published client takes an end before the answer to its Stop for a broken stream. */
 const endAfterStopMs = 100
+/** How long the deletion of a session waits for what readers have been shown to be kept. */
+const keptMs = 2_000
 /** What a user reads when an engine failed; the log has the cause. */
 const broken = new RuntimeError('INTERNAL', 'Something went wrong on our side.')
 /** The sentences that users read in place of an answer when a run could not bring one. */
@@ -71,6 +73,19 @@ export class Carrier {
   /** The runs of a session that are carried here. */
   ofSession(sessionId: string): CarriedRun[] {
     return [...(this.#bySession.get(sessionId) ?? [])]
+  }
+
+  /**
+   * Brings to the database what readers have been shown of a user's runs in a session, before the session is deleted: whoever
+   * bills a turn that ends with its session counts what was said. A database that takes nothing is not waited for long.
+   */
+  async keepShown(did: string, sessionId: string): Promise<void> {
+    const runs = this.ofSession(sessionId).filter(({ row }) => row.did === did)
+    if (runs.length === 0) return
+    const waiting = new AbortController()
+    const late = sleep(keptMs, undefined, { signal: waiting.signal }).catch(() => undefined)
+    await Promise.race([Promise.allSettled(runs.map(({ feed }) => feed.flush())), late])
+    waiting.abort()
   }
 
   /** Stops those of the runs that are carried here; returns the others, which other processes carry. */
