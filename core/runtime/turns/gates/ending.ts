@@ -1,6 +1,6 @@
 import type { Message, RunEnding, RunTool, RunUsage } from '../../../plugin.ts'
 import type { GateQueries, Root } from './queries.ts'
-import { isNote, messageOf, spentIn, type StepRow } from '../journal/steps.ts'
+import { isNote, messageOf, spentIn, type StepText } from '../journal/steps.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
@@ -60,7 +60,8 @@ export async function endingOf(
     options.words.message = () => spokenBy(said, 'user')[0]?.content ?? ''
   }
   const calls = callsIn(said.values())
-  if (calls.size > 0) noteEffects(calls, await queries.effects(db, root))
+  if (calls.size > 0 && Number(first.effects) > 0)
+    noteEffects(calls, await queries.effects(db, root))
   const { from = 'user', origin, metadata, shared = false } = askedOf(first.request)
   const spent = spentIn(rows, (row) => said.get(row))
   const cut = isOpen ? options.deleted?.get(newest.id) : undefined
@@ -160,7 +161,7 @@ const askedOf = (request: string | null): Partial<TurnRequest> =>
 type Told = ReturnType<typeof messageOf>
 
 /** Messages by the rows that they stand in. */
-type Said = ReadonlyMap<StepRow, Told>
+type Said = ReadonlyMap<StepText, Told>
 
 const hasSaid = (said: Said, notices: readonly string[]): boolean =>
   [...said].some(
