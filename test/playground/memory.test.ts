@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import { servedPage } from '../support/served-page.ts'
 import { describeWith } from '../support/services.ts'
@@ -61,6 +62,61 @@ await describeWith('chromium', 'memory in the page', (program) => {
     expect(now).toMatch(/lives in Ndola.* now/)
     await page.getByRole('button', { name: 'Erase', exact: true }).click()
     await expect.poll(() => list.getByRole('listitem').count()).toBe(0)
+    expect(complaints).toEqual([])
+  }, 180_000)
+
+  it('is ruled in its view: added to, searched, corrected, pinned, exported, kept out of a chat, erased', async () => {
+    const { url, page, complaints } = await servedPage(program, 'start.js')
+    await page.goto(`${url}/playground/#/chat`)
+    await page.waitForURL(/#\/chat\/.+/)
+    await page.getByLabel('Message', { exact: true }).fill('Good morning')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByRole('article', { name: 'Oracle' }).first().waitFor()
+    await page.getByRole('link', { name: 'Memory' }).click()
+    const list = page.getByRole('list', { name: 'Memories' })
+    const known = () => list.getByRole('link').allTextContents()
+    for (const text of ['keeps two goats', 'cooks with pellets']) {
+      await page.getByLabel('Remember a sentence').fill(text)
+      await page.getByRole('button', { name: 'Remember', exact: true }).click()
+      await list.getByRole('link', { name: text }).waitFor()
+    }
+
+    await page.getByLabel('Search', { exact: true }).fill('goats')
+    await expect.poll(known).toEqual(['keeps two goats'])
+    await list.getByRole('link').click()
+    await page.getByLabel('Correct it').fill('keeps three goats')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('heading', { name: 'keeps three goats' }).waitFor()
+    await page.getByRole('button', { name: 'Pin', exact: true }).click()
+    await page.getByRole('button', { name: 'Unpin' }).waitFor()
+    await page.getByLabel('Search', { exact: true }).fill('')
+    await expect
+      .poll(async () => (await known()).toSorted())
+      .toEqual(['cooks with pellets', 'keeps three goats'])
+    await list.getByRole('listitem').filter({ hasText: 'pinned' }).waitFor()
+
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export' }).click(),
+    ])
+    const exported = JSON.parse(await readFile(await file.path(), 'utf8'))
+    const texts = exported.memories.map((one: { text: string }) => one.text)
+    expect(texts.toSorted()).toEqual(['cooks with pellets', 'keeps three goats'])
+
+    const keptOut = page.getByLabel('Keep the open chat out of memory')
+    const taken = page.waitForResponse(
+      (answer) => answer.url().includes('/memory/sessions/') && answer.request().method() === 'PUT',
+    )
+    await keptOut.check()
+    expect((await taken).status()).toBe(200)
+    // The chat looks different.
+    await page.getByRole('link', { name: 'Chat', exact: true }).click()
+    await page.locator('.incognito').waitFor()
+
+    await page.getByRole('link', { name: 'Memory' }).click()
+    await page.getByRole('button', { name: 'Erase all…' }).click()
+    await page.getByRole('button', { name: 'Erase all', exact: true }).click()
+    await page.getByText('Nothing is remembered here.').waitFor()
     expect(complaints).toEqual([])
   }, 180_000)
 })

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react'
 import type { IMessage } from 'oracle-runtime-client'
 import { ask } from '../oracle.ts'
-import { go, to } from '../route.ts'
+import { go, to, useRoute } from '../route.ts'
 
 /** How many answers of a chat say what they went by: the newest. */
 const mostAnswers = 10
@@ -92,12 +92,15 @@ export function Incognito(props: { sessionId: string; onChange: (incognito: bool
     setIncognito(wanted)
     onChange(wanted)
   }
+  // The chat stays behind other views, and one of them has this switch, too.
+  const [view] = useRoute()
   useEffect(() => {
+    if (view !== 'chat') return
     void ask<{ incognito: boolean }>(path).then(
       (session) => show(session.incognito),
       () => {},
     )
-  }, [path])
+  }, [path, view])
   return (
     <label className="faint">
       <input
