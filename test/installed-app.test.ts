@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { callerOf, sayTo } from './support/caller.ts'
@@ -28,8 +28,8 @@ const runFile = promisify(execFile)
 /** The version of the API of OpenTelemetry that the package brings, of which there may be no second one. */
 const apiVersion = '1.9.1'
 
-/** The oldest Node that `engines` allows, the newest 22, and the one that runs the tests. */
-const nodes = ['22.18.0', '22.23.3', process.versions.node]
+/** The oldest Node that `engines` allows, the oldest that reads TypeScript by itself, the newest 22, and the one of the tests. */
+const nodes = ['22.13.0', '22.18.0', '22.23.3', process.versions.node]
 
 /** Where a Node of this version is; one that does not run the tests comes from npm. */
 async function nodeOf(version: string): Promise<string> {
@@ -138,7 +138,7 @@ beforeAll(async () => {
   await runFile('npm', ['install'], { ...options, cwd: folder })
   asked = join(above, 'asked')
   offline = withoutNetwork(join(above, 'no-network.mjs'), asked)
-}, 300_000)
+}, 900_000)
 afterAll(() => rmSync(above, { recursive: true, force: true }), 300_000)
 
 /** A folder of an app of its own with what was installed. */
@@ -202,26 +202,42 @@ describe('an app of two files, outside of the repository', () => {
 })
 
 describe('every Node that engines allows', () => {
-  it.each(nodes)('%s starts the app, answers a turn and tests a plugin', async (version) => {
-    const node = await nodeOf(version)
-    expect((await runFile(node, ['--version'])).stdout).toBe(`v${version}\n`)
-    const app = another(`on-${version}`, readFileSync(join(folder, 'server.ts'), 'utf8'))
-    const cli = (...args: string[]) =>
-      runFile(node, ['node_modules/oracle-runtime/cli/bin.js', ...args], { cwd: app, env: own })
-    expect((await cli('new', 'field-notes')).stdout).toContain('server.ts loads it')
-    const tests = await runFile(node, ['--test'], { cwd: app, env: own })
-    expect(tests.stdout).toMatch(/pass 2\b/)
-    const server = start([node, 'server.ts'], app, { PORT: '0', DATA_DIR: '.data' })
-    const url = await server.url()
-    const caller = await callerOf(url)
-    const { status, of } = await sayTo(url, caller.headers, 'Roll a dice')
-    expect(status).toBe('finished')
-    expect(of('tool_call').map(({ toolName }) => toolName)).toContain('roll_dice')
-    server.signal('SIGTERM')
-    expect(await server.exited).toEqual([0, null])
-    const report = JSON.parse((await cli('inspect', '--json')).stdout)
-    expect(report.plugins.map(({ name }: { name: string }) => name)).toContain('field-notes')
-  })
+  it.each(nodes)(
+    '%s makes an app, starts it, answers a turn and tests a plugin',
+    async (version) => {
+      const node = await nodeOf(version)
+      expect((await runFile(node, ['--version'])).stdout).toBe(`v${version}\n`)
+      const env = {
+        ...own,
+        PATH: `${dirname(node)}:${process.env.PATH}`,
+        npm_config_offline: 'true',
+      }
+      const bin = join(folder, 'node_modules/oracle-runtime/cli/bin.js')
+      const name = `on-${version.replaceAll('.', '-')}`
+      await runFile(node, [bin, 'init', name], { cwd: above, env })
+      const app = join(above, name)
+      symlinkSync(join(folder, 'node_modules'), join(app, 'node_modules'))
+      const cli = (...args: string[]) => runFile(node, [bin, ...args], { cwd: app, env })
+      expect((await cli('new', 'field-notes')).stdout).toContain('server.ts loads it')
+      const tests = await runFile('npm', ['test'], { cwd: app, env })
+      expect(tests.stdout).toMatch(/pass 2\b/)
+
+      const server = start(['npm', 'start'], app, { ...env, PORT: '0', DATA_DIR: '.data' })
+      const url = await server.url()
+      const caller = await callerOf(url)
+      const { status, of } = await sayTo(url, caller.headers, 'Roll a dice')
+      expect(status).toBe('finished')
+      expect(of('tool_call').map(({ toolName }) => toolName)).toContain('roll_dice')
+      const health = (await (await fetch(`${url}/health`)).json()) as { status: string }
+      expect(health).toMatchObject({ status: 'ok' })
+      await cli('backup', join(app, 'copy.sqlite'))
+      server.signal('SIGTERM')
+      expect(await server.exited).toEqual([0, null])
+      await cli('restore', join(app, 'copy.sqlite'))
+      const report = JSON.parse((await cli('inspect', '--json')).stdout)
+      expect(report.plugins.map(({ name }: { name: string }) => name)).toContain('field-notes')
+    },
+  )
 })
 
 describe('an app that is told where spans go', () => {
