@@ -269,7 +269,7 @@ describe('every Node that engines allows', () => {
     await cli('restore', join(app, 'copy.sqlite'))
     const report = JSON.parse((await cli('inspect', '--json')).stdout)
     expect(report.plugins.map(({ name }: { name: string }) => name)).toContain('field-notes')
-  })
+  }, 300_000)
 
   it('leaves a database alone that a newer one has made with more than the oldest knows', async () => {
     const app = another('made-by-newer', readFileSync(join(folder, 'server.ts'), 'utf8'))
@@ -281,7 +281,7 @@ describe('every Node that engines allows', () => {
       stderr: expect.stringContaining('Run it with Node 22.16 or newer'),
     })
     expect((await migrate(process.execPath)).stdout).toContain('0 migrations ran')
-  })
+  }, 300_000)
 })
 
 describe('an app that is told where spans go', () => {
