@@ -240,36 +240,40 @@ async function madeBy(node: string, version: string) {
 }
 
 describe('every Node that engines allows', () => {
-  it.each(nodes)('%s makes an app, starts it, answers and tests a plugin', async (version) => {
-    const node = await nodeOf(version)
-    expect((await runFile(node, ['--version'])).stdout).toBe(`v${version}\n`)
-    const { app, env, cli } = await madeBy(node, version)
-    expect((await cli('new', 'field-notes')).stdout).toContain('server.ts loads it')
-    const tests = await runFile('npm', ['test'], { cwd: app, env })
-    expect(tests.stdout).toMatch(/pass 2\b/)
+  it.each(nodes)(
+    '%s makes an app, starts it, answers and tests a plugin',
+    async (version) => {
+      const node = await nodeOf(version)
+      expect((await runFile(node, ['--version'])).stdout).toBe(`v${version}\n`)
+      const { app, env, cli } = await madeBy(node, version)
+      expect((await cli('new', 'field-notes')).stdout).toContain('server.ts loads it')
+      const tests = await runFile('npm', ['test'], { cwd: app, env })
+      expect(tests.stdout).toMatch(/pass 2\b/)
 
-    const settings = { PORT: '0', DATA_DIR: '.data', OPERATOR_TOKEN: operator }
-    const server = start(['npm', 'start'], app, { ...env, ...settings })
-    const url = await server.url()
-    const caller = await callerOf(url)
-    const { status, of } = await sayTo(url, caller.headers, 'Roll a dice')
-    expect(status).toBe('finished')
-    expect(of('tool_call').map(({ toolName }) => toolName)).toContain('roll_dice')
-    const read = async (path: string, headers: Record<string, string> = {}): Promise<unknown> =>
-      (await fetch(url + path, { headers })).json()
-    expect(await read('/flags')).toEqual({ made: { raised: true }, kept: [{ up: true }] })
-    const found = await read('/sessions?q=dic', { ...(await caller.headers()) })
-    expect(found).toMatchObject({ total: 1, sessions: [{ hits: expect.any(Array) }] })
-    const storage = await read('/storage', { authorization: `Bearer ${operator}` })
-    const runs = { name: 'kernel_runs', kind: 'runs', rows: 1, bytes: expect.any(Number) }
-    expect(storage).toMatchObject({ tables: expect.arrayContaining([runs]) })
-    await cli('backup', join(app, 'copy.sqlite'))
-    server.signal('SIGTERM')
-    expect(await server.exited).toEqual([0, null])
-    await cli('restore', join(app, 'copy.sqlite'))
-    const report = JSON.parse((await cli('inspect', '--json')).stdout)
-    expect(report.plugins.map(({ name }: { name: string }) => name)).toContain('field-notes')
-  }, 300_000)
+      const settings = { PORT: '0', DATA_DIR: '.data', OPERATOR_TOKEN: operator }
+      const server = start(['npm', 'start'], app, { ...env, ...settings })
+      const url = await server.url()
+      const caller = await callerOf(url)
+      const { status, of } = await sayTo(url, caller.headers, 'Roll a dice')
+      expect(status).toBe('finished')
+      expect(of('tool_call').map(({ toolName }) => toolName)).toContain('roll_dice')
+      const read = async (path: string, headers: Record<string, string> = {}): Promise<unknown> =>
+        (await fetch(url + path, { headers })).json()
+      expect(await read('/flags')).toEqual({ made: { raised: true }, kept: [{ up: true }] })
+      const found = await read('/sessions?q=dic', { ...(await caller.headers()) })
+      expect(found).toMatchObject({ total: 1, sessions: [{ hits: expect.any(Array) }] })
+      const storage = await read('/storage', { authorization: `Bearer ${operator}` })
+      const runs = { name: 'kernel_runs', kind: 'runs', rows: 1, bytes: expect.any(Number) }
+      expect(storage).toMatchObject({ tables: expect.arrayContaining([runs]) })
+      await cli('backup', join(app, 'copy.sqlite'))
+      server.signal('SIGTERM')
+      expect(await server.exited).toEqual([0, null])
+      await cli('restore', join(app, 'copy.sqlite'))
+      const report = JSON.parse((await cli('inspect', '--json')).stdout)
+      expect(report.plugins.map(({ name }: { name: string }) => name)).toContain('field-notes')
+    },
+    300_000,
+  )
 
   it('leaves a database alone that a newer one has made with more than the oldest knows', async () => {
     const app = another('made-by-newer', readFileSync(join(folder, 'server.ts'), 'utf8'))
