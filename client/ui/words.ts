@@ -84,6 +84,11 @@ export interface Words {
   readonly bad: string
   readonly anotherModel: (model: string, instead: string) => string
   readonly readsLess: string
+  readonly answeredBy: (model: string) => string
+  /** Above the sources that the oracle had read before it asked for something. */
+  readonly readBefore: string
+  readonly saveFile: (name: string) => string
+  readonly fileGone: (name: string) => string
 }
 
 /** The words of the parts below. */

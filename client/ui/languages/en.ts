@@ -84,4 +84,9 @@ export const en: Words = {
   bad: 'Bad answer',
   anotherModel: (model, instead) => `${instead} could not answer; ${model} answers instead.`,
   readsLess: 'From here on the model reads less of this chat. You still see every word.',
+  answeredBy: (model) => `Answered by ${model}`,
+  readBefore:
+    'The oracle read words of others before it asked for this. Those words may be what asks:',
+  saveFile: (name) => `Save ${name}`,
+  fileGone: (name) => `${name} is gone`,
 }

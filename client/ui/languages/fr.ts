@@ -85,4 +85,9 @@ export const fr: Words = {
   anotherModel: (model, instead) => `${instead} n’a pas pu répondre ; ${model} répond à sa place.`,
   readsLess:
     'À partir d’ici, le modèle lit moins de cette conversation. Vous voyez toujours chaque mot.',
+  answeredBy: (model) => `Réponse de ${model}`,
+  readBefore:
+    'Avant de demander ceci, l’oracle a lu des mots d’autrui. Ce sont peut-être eux qui demandent :',
+  saveFile: (name) => `Enregistrer ${name}`,
+  fileGone: (name) => `${name} n’existe plus`,
 }

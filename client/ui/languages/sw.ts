@@ -85,4 +85,9 @@ export const sw: Words = {
   anotherModel: (model, instead) => `${instead} haikuweza kujibu; ${model} inajibu badala yake.`,
   readsLess:
     'Kuanzia hapa modeli inasoma sehemu tu ya mazungumzo haya. Wewe bado unaona kila neno.',
+  answeredBy: (model) => `Imejibiwa na ${model}`,
+  readBefore:
+    'Oracle ilisoma maneno ya wengine kabla ya kuomba hili. Huenda maneno hayo ndiyo yanayoomba:',
+  saveFile: (name) => `Hifadhi ${name}`,
+  fileGone: (name) => `${name} haipo tena`,
 }
