@@ -232,7 +232,19 @@ function List({ oracleDid, overrides, current, turns, onOpen, onNew }: ListProps
     if (current === '' || open) setModel(open?.model)
   }, [current, open?.model])
   const Threads = components.ThreadList ?? ThreadList
-  return <Threads threads={threads} current={current} onOpen={(id) => onOpen(id)} onNew={onNew} />
+  // A deletion hides at once, and so does the conversation that is open.
+  const remove = (id: string) => {
+    threads.remove(id)
+    if (id === current) onNew()
+  }
+  return (
+    <Threads
+      threads={{ ...threads, remove }}
+      current={current}
+      onOpen={(id) => onOpen(id)}
+      onNew={onNew}
+    />
+  )
 }
 
 /** The props of `Suggestions`. */
@@ -276,7 +288,7 @@ export function Suggestions({ oracleDid, overrides, onPick }: SuggestionsProps) 
       </ul>
       {examples.length > count && (
         <button type="button" className="oc-quiet" onClick={() => setCount(count + shownAtOnce)}>
-          …
+          {words.others}
         </button>
       )}
     </div>

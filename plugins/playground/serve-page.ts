@@ -18,7 +18,8 @@ const policy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
-  "img-src 'self' data:",
+  // A file of a chat is read with the user's credentials, and shown by an address that lives in the page alone.
+  "img-src 'self' data: blob:",
   "connect-src 'self' ws: wss:",
   "base-uri 'none'",
   "form-action 'none'",
