@@ -36,20 +36,6 @@ describe('the walls of the house', () => {
       ])
   })
 
-  it('a file of the playground that names a plugin is found, however it does', () => {
-    const page = 'plugins/playground/page/x.tsx'
-    for (const source of [
-      `const path = '/memory/used'`,
-      `const { hasMemory } = facts`,
-      `function WeatherCard() {}`,
-      `ask('weather')`,
-    ])
-      expect(planted(page, source)).toEqual([
-        expect.stringMatching(/x\.tsx names the plugin (memory|weather): a plugin brings/),
-      ])
-    expect(planted(page, `const whether = 'remembered'`)).toEqual([])
-  })
-
   it('a kernel file that names a provider of models is found, by its path too', () => {
     for (const source of [
       `if (id.startsWith('openai/')) load()`,

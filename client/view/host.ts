@@ -11,10 +11,6 @@ export interface ViewWords {
 
 /** What the page gives a view that a plugin brings. */
 export interface ViewHost {
-  /** The name of the view: one module may show several. */
-  readonly name: string
-  /** What the view stands beside in a chat: the run of an answer, or what the agent gives a component. Empty on a page of its own. */
-  readonly about: Readonly<Record<string, unknown>>
   /** The client of the page's user. */
   readonly client: OracleClient
   readonly oracleDid: string

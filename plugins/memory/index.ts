@@ -163,16 +163,6 @@ export default definePlugin({
       module: '/memory-page/view.js',
       order: 70,
     },
-    'memories-used': {
-      label: { en: 'What an answer went by' },
-      module: '/memory-page/view.js',
-      place: 'answer',
-    },
-    incognito: {
-      label: { en: 'Incognito' },
-      module: '/memory-page/view.js',
-      place: 'composer',
-    },
   },
 
   routes: {

@@ -119,11 +119,6 @@ export default definePlugin({
       module: '/payments/view.js',
       order: 80,
     },
-    'turn-cost': {
-      label: { en: 'What a turn cost' },
-      module: '/payments/view.js',
-      place: 'composer',
-    },
   },
 
   headers: {

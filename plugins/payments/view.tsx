@@ -14,10 +14,9 @@ type Ready = PaymentsResult & { readonly terms: PaymentTerms }
 
 const show: ShowView = (element, host) => {
   const root = createRoot(element)
-  const Shown = host.name === 'turn-cost' ? TurnCost : Payments
   root.render(
     <OracleClientProvider client={host.client}>
-      <Shown host={host} />
+      <Payments host={host} />
     </OracleClientProvider>,
   )
   return () => root.unmount()
@@ -219,30 +218,4 @@ function Turns({ payments: { charges, terms } }: { payments: Ready }) {
       )}
     </section>
   )
-}
-
-/** How often the cost of a turn is asked for: the oracle bills a turn a moment after its end. */
-const costTries = 5
-
-/** What the last turn of a chat cost, once it is billed. */
-function TurnCost({ host }: { host: ViewHost }) {
-  const { runId } = host.about
-  const { terms, charges, refetch } = usePayments(host.oracleDid)
-  const [tries, setTries] = useState(0)
-  const charge = charges.find((one) => one.runId === runId)
-  const isBilled = charge && charge.status !== 'held'
-  useEffect(() => {
-    if (!runId || isBilled || tries >= costTries) return
-    const timer = setTimeout(
-      () =>
-        void refetch().then(
-          () => setTries((count) => count + 1),
-          () => {},
-        ),
-      300 * (tries + 1),
-    )
-    return () => clearTimeout(timer)
-  }, [isBilled, tries])
-  if (!terms || !isBilled) return null
-  return <span className="faint">This turn cost {inCoins(charge.amount, terms)}</span>
 }

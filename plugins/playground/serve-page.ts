@@ -18,8 +18,7 @@ const policy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
-  // A file of a chat is read with the user's credentials, and shown by an address that lives in the page alone.
-  "img-src 'self' data: blob:",
+  "img-src 'self' data:",
   "connect-src 'self' ws: wss:",
   "base-uri 'none'",
   "form-action 'none'",

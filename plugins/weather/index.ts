@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { builtView, definePlugin } from '#core'
+import { definePlugin } from '#core'
 import { openMeteo } from './open-meteo.ts'
 import { daySchema, readingSchema, unitSchema } from './reading.ts'
 
@@ -15,17 +15,6 @@ export default definePlugin({
   visibility: 'on-demand',
   stability: 'stable',
   category: 'data',
-
-  web: {
-    '/weather': builtView('/weather/view.js', new URL('./built/view.js', import.meta.url)),
-  },
-  views: {
-    'weather-card': {
-      label: { en: 'Weather' },
-      module: '/weather/view.js',
-      component: 'WeatherCard',
-    },
-  },
 
   env: {
     WEATHER_DEFAULT_UNITS: unitSchema

@@ -100,33 +100,6 @@ test('views are listed in their order, with the state of their plugin and what m
   ])
 })
 
-test('a view may stand in a place of the chat, or be a component, and nowhere else', async () => {
-  const views = {
-    'toll-used': { label, module: '/tolls/view.js', place: 'answer' },
-    'toll-card': { label, module: '/tolls/view.js', component: 'TollCard' },
-  } as const
-  const tolls = (more: object) =>
-    definePlugin({
-      name: 'tolls',
-      summary: 'Tells tolls.',
-      web: { '/tolls': page },
-      views: { ...views, ...more },
-    })
-  const app = await boot([tolls({})])
-  const { body } = await app.get('/views')
-  const rest = { plugin: 'tolls', label, module: '/tolls/view.js', state: 'available' }
-  expect(body.views).toEqual([
-    { ...rest, name: 'toll-card', component: 'TollCard' },
-    { ...rest, name: 'toll-used', place: 'answer' },
-  ])
-  const wrong = (view: object) => boot([tolls({ wrong: { ...views['toll-card'], ...view } })])
-  await expect(wrong({ component: '__proto__' })).rejects.toThrow(/"views\.wrong\.component" is/)
-  await expect(wrong({ component: undefined, place: 'head' })).rejects.toThrow(
-    /"views\.wrong\.place" is "head"/,
-  )
-  await expect(wrong({ place: 'answer' })).rejects.toThrow(/has a place and a component/)
-})
-
 test('two owners of a view, and a module outside of the plugin’s web modules, stop the boot', async () => {
   const seen = (name: string, module: `/${string}`) =>
     definePlugin({

@@ -9,7 +9,7 @@ await describeWith('chromium', 'memory in the page', (program) => {
       MEMORY_AFTER_SECONDS: '1',
     })
     const answers = page.getByRole('article', { name: 'Oracle' })
-    const answered = (words: string) => answers.locator('.oc-markdown').filter({ hasText: words })
+    const answered = (words: string) => answers.locator('.text').filter({ hasText: words })
     const say = async (message: string) => {
       await page.getByLabel('Message', { exact: true }).fill(message)
       await page.getByRole('button', { name: 'Send' }).click()
@@ -31,8 +31,8 @@ await describeWith('chromium', 'memory in the page', (program) => {
     await say('where do I live?')
     await answered('You told me: “I live in Lusaka” (home').waitFor()
     await page.getByText('used 1').click()
-    await page.locator('.answer q').filter({ hasText: 'live in Lusaka' }).waitFor()
-    await page.locator('.answer').getByRole('button', { name: 'Open the chat' }).click()
+    await page.locator('.used q').filter({ hasText: 'live in Lusaka' }).waitFor()
+    await page.locator('.used').getByRole('button', { name: 'Open the chat' }).click()
     await page.waitForURL(first)
 
     await newChat()

@@ -183,7 +183,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     // A turn that a plugin begins in the open chat is shown, though this page asked for nothing.
     for await (const _ of opened.turns!.start({ user, session, message: 'Tea?' }));
     // The page also tells a screen reader of the words, in an element that nobody sees.
-    await page.locator('.oc-ai .oc-markdown').getByText('Your tea is ready.').waitFor()
+    await page.locator('.message.ai .text').getByText('Your tea is ready.').waitFor()
     // A component that the page does not know is shown as its name, with what it was given.
     const component = { name: 'pump-dial', args: { litres: 40 } }
     await opened.sessions!.say({ user, session, component, notify: false })
@@ -232,9 +232,13 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await page.goto(`${app.url}/playground/#/chat`)
     await page.waitForURL(/#\/chat\/.+/)
     // An empty chat offers what the plugins of this app give as examples, and nothing of others.
-    const opener = page.locator('.oc-suggestions li button')
+    const opener = page.locator('.opener')
     await opener.getByText('Remind me in one minute to call the clinic.').waitFor()
-    expect(await opener.allInnerTexts()).toEqual(['Remind me in one minute to call the clinic.'])
+    expect(await opener.allInnerTexts()).toEqual([
+      'Remind me in one minute to call the clinic.',
+      'What can you do?',
+      'Tell me a long story.',
+    ])
     const asked = page.locator('[data-tool=remind_me]').getByText('done')
     await say(page, 'Remind me in one minute to call the clinic')
     await asked.waitFor()
@@ -244,7 +248,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await ready(page)
 
     const words = (where: Page, text: string) =>
-      where.locator('.oc-ai .oc-markdown').getByText(text, { exact: true })
+      where.locator('.message.ai .text').getByText(text, { exact: true })
     expect(await words(page, 'Reminder: call the clinic.').count()).toBe(0)
     let loads = 0
     page.on('load', () => loads++)
@@ -283,20 +287,12 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
 
   it('shows a question about the weather through to the answer, with its tools and their component', async () => {
     const { page, complaints } = await visit()
-    const opener = page.getByRole('button', { name: 'What is the weather in Lusaka?' })
-    const others = page.getByRole('button', { name: 'Others' })
-    await others.waitFor()
-    // Four ideas at first, and four more when they are asked for.
-    const ideas = page.getByRole('list', { name: 'Suggestions' }).getByRole('listitem')
-    expect(await ideas.count()).toBe(4)
-    while (!(await opener.isVisible())) await others.click()
-    expect((await ideas.count()) % 4).toBe(0)
-    await opener.click()
+    await page.getByRole('button', { name: 'What is the weather in Lusaka?' }).click()
     await page.locator('[data-tool=load_capability]').getByText('done').waitFor()
     await page.locator('[data-tool=get_current_weather]').getByText('done').waitFor()
     await page.getByRole('region', { name: 'Weather in Lusaka' }).waitFor()
     await ready(page)
-    await expect.poll(() => page.locator('.oc-ai .oc-markdown').last().innerText()).toMatch(/24\.5/)
+    await expect.poll(() => page.locator('.message.ai .text').last().innerText()).toMatch(/24\.5/)
 
     await show(page, 'Capabilities')
     const plugin = page.getByRole('article', { name: 'weather' })
@@ -312,7 +308,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
   it('loses nothing of a long answer to a reload, and stops one', async () => {
     const { page, complaints } = await visit()
     await say(page, 'Tell me a long story.')
-    const answer = page.locator('.oc-ai .oc-markdown').last()
+    const answer = page.locator('.message.ai .text').last()
     await expect
       .poll(async () => (await answer.innerText()).length, { timeout: 15_000 })
       .toBeGreaterThan(200)
@@ -350,11 +346,11 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
   it('asks before a write, with everything that is to be written in sight, and is answered by the keyboard', async () => {
     const { page, complaints } = await visit()
     await say(page, 'Set my preferences with custom instructions "always end with a proverb"')
-    const question = page.getByRole('region', { name: 'Waits for you' })
-    await question.getByText('The oracle asks before it calls set_user_preferences.').waitFor()
-    await page.locator('[data-tool=set_user_preferences]').getByText('Waits for you').waitFor()
-    const words = question.locator('pre')
-    expect(await words.innerText()).toContain('always end with a proverb')
+    const question = page.getByRole('region', { name: 'set_user_preferences needs your approval' })
+    await question.waitFor()
+    await page.locator('[data-tool=set_user_preferences]').getByText('waits for you').waitFor()
+    const words = question.getByLabel('Arguments')
+    expect(await words.inputValue()).toContain('always end with a proverb')
     expect(
       await words.evaluate(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight),
     ).toBeLessThanOrEqual(0)
@@ -496,7 +492,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
         const overflow = await page.evaluate(() =>
           [
             document.documentElement,
-            ...document.querySelectorAll('main, .pane, .card, .oc-message, .oc-threads, .side'),
+            ...document.querySelectorAll('main, .pane, .card, .message, .side'),
           ]
             .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 1)
             .map(({ className, textContent }) => `${className}: ${textContent?.slice(0, 40)}`),
@@ -513,7 +509,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await say(page, 'Tell me a long story.')
     // The message and the first words make room for themselves; from here on nothing may move.
     await page
-      .locator('.oc-ai .oc-markdown')
+      .locator('.message.ai .text')
       .last()
       .getByText(/\S+\s+\S+/)
       .waitFor()

@@ -28,9 +28,6 @@ export function violations(sources: Sources): string[] {
   const single = [...sources].flatMap(([path, source]) => [
     ...importsOf(source).flatMap((imported) => wrongImport(path, source, imported, sources)),
     ...(path.startsWith('core/') && !isTest(path) ? namedPlugins(path, source, plugins) : []),
-    ...(path.startsWith('plugins/playground/') && !isTest(path)
-      ? shownPlugins(path, source, plugins)
-      : []),
     ...(path.startsWith('core/') && !isTest(path) ? namedProviders(path, source) : []),
     ...(/^(core|plugins|cli)\//.test(path) && !isTest(path) ? tooNew(path, source) : []),
   ])
@@ -149,32 +146,6 @@ function namedPlugins(path: string, source: string, plugins: ReadonlySet<string>
       return isNamed || (!isOwnWord && quotes(source, name))
     })
     .map((name) => `${path} names the plugin ${name}: the kernel knows kinds, never names`)
-}
-
-/** Names of plugins that the playground has as words of its own, by the file: what it says there means no plugin. */
-const pageWords: Readonly<Record<string, readonly string[]>> = {
-  // The entries of the client library, which the page lends to the views of plugins.
-  'plugins/playground/page/shared.ts': ['memory', 'payments'],
-  // Figures of a run.
-  'plugins/playground/page/views/runs.tsx': ['usage', 'calls'],
-  'plugins/playground/page/traffic.ts': ['calls'],
-  // The directive connect-src.
-  'plugins/playground/serve-page.ts': ['connect'],
-}
-
-/** The plugins that the page names in any way, also within a longer word: what a plugin shows there, the plugin brings. */
-function shownPlugins(path: string, source: string, plugins: ReadonlySet<string>): string[] {
-  const words = new Set(
-    source
-      .replaceAll(/([a-z])(?=[A-Z])/g, '$1 ')
-      .toLowerCase()
-      .match(/[a-z0-9]+(?:-[a-z0-9]+)*/g)
-      ?.flatMap((word) => [word, ...word.split('-')]),
-  )
-  return [...plugins]
-    .filter((name) => name !== 'playground' && words.has(name))
-    .filter((name) => !pageWords[path]?.includes(name))
-    .map((name) => `${path} names the plugin ${name}: a plugin brings what the page shows of it`)
 }
 
 /** Syntax that the oldest Node of `engines` cannot read: types are stripped from our sources, and nothing else is changed. */

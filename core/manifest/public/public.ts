@@ -91,7 +91,7 @@ export function checkViews(plugin: string, views: unknown): RuntimeError[] {
 }
 
 /** What is wrong with the fields of a view: the rest of a sentence that begins with the view's name, and what to do. */
-function viewFaults({ label, module, order, feature, ...where }: Record<string, unknown>) {
+function viewFaults({ label, module, order, feature }: Record<string, unknown>) {
   const faults: (readonly [at: string, hint: string])[] = []
   const words = isObject(label) ? Object.entries(label) : []
   const isLabel = words.every(
@@ -112,27 +112,6 @@ function viewFaults({ label, module, order, feature, ...where }: Record<string, 
     faults.push([`.order" is ${JSON.stringify(order)}.`, 'It is a whole number.'])
   if (feature !== undefined && feature !== 'operator')
     faults.push([`.feature" is ${JSON.stringify(feature)}.`, 'It is "operator", or left out.'])
-  return [...faults, ...placeFaults(where)]
-}
-
-/** What is wrong with the place of a view: a page of its own, a place of the chat, or that of a component. */
-function placeFaults({ place, component }: Record<string, unknown>) {
-  const faults: (readonly [at: string, hint: string])[] = []
-  if (place !== undefined && place !== 'answer' && place !== 'composer')
-    faults.push([
-      `.place" is ${JSON.stringify(place)}.`,
-      'It is "answer" or "composer", or left out.',
-    ])
-  if (
-    component !== undefined &&
-    (typeof component !== 'string' || !/^[A-Z][A-Za-z0-9]{0,63}$/.test(component))
-  )
-    faults.push([
-      `.component" is ${JSON.stringify(component)}.`,
-      'It is the name of a component that the agent shows: TollCard.',
-    ])
-  if (place !== undefined && component !== undefined)
-    faults.push(['" has a place and a component.', 'It stands in one of them.'])
   return faults
 }
 

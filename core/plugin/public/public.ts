@@ -33,10 +33,6 @@ export interface View {
   readonly order?: number
   /** `'operator'`: the page offers the view to operators alone. */
   readonly feature?: 'operator'
-  /** `'answer'`: it stands below each of the newest answers of a chat; `'composer'`: beside the field where a message is written. */
-  readonly place?: 'answer' | 'composer'
-  /** It is shown wherever the agent shows the component of this name. */
-  readonly component?: string
 }
 
 /** The section `views`, by the names that stand in the address of the page. */

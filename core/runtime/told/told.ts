@@ -85,8 +85,6 @@ const viewSchema = z.object({
   state: z.string(),
   reason: z.string().optional(),
   feature: z.literal('operator').optional(),
-  place: z.enum(['answer', 'composer']).optional(),
-  component: z.string().optional(),
 })
 
 const usualOrder = 100
@@ -96,9 +94,17 @@ function viewsOf(records: readonly PluginRecord[]): z.input<typeof viewSchema>[]
   return records
     .filter(({ state }) => state !== 'disabled')
     .flatMap(({ name: plugin, definition, state, reason }) =>
-      Object.entries(definition.views ?? {}).map(([name, { order, ...view }]) => ({
+      Object.entries(definition.views ?? {}).map(([name, { label, module, order, feature }]) => ({
         order: order ?? usualOrder,
-        view: { name, plugin, ...view, state, ...(reason && { reason }) },
+        view: {
+          name,
+          plugin,
+          label,
+          module,
+          state,
+          ...(reason && { reason }),
+          ...(feature && { feature }),
+        },
       })),
     )
     .toSorted((a, b) => a.order - b.order || (a.view.name < b.view.name ? -1 : 1))

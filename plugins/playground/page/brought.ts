@@ -9,18 +9,7 @@ export interface Brought {
   readonly state: string
   readonly reason?: string
   readonly feature?: 'operator'
-  /** A place of the chat, in the place of a page of its own. */
-  readonly place?: 'answer' | 'composer'
-  /** It is what the agent shows by this name. */
-  readonly component?: string
 }
-
-/** Whether a view has a page of its own, with a way to it. */
-export const isPage = ({ place, component }: Brought) =>
-  place === undefined && component === undefined
-
-/** Whether the plugin of a view runs, so that the view can be read. */
-export const isThere = ({ state }: Brought) => !['excluded', 'failed', 'disabled'].includes(state)
 
 /** What the plugins of the server bring to this page, but for what only operators may see. None where nothing can be read. */
 export async function readBrought({ isOperator }: Oracle): Promise<readonly Brought[]> {

@@ -10,7 +10,6 @@ export interface Around {
   readonly sessionId: string
   readonly route: readonly string[]
   readonly announce: (sentence: string) => void
-  readonly about?: Readonly<Record<string, unknown>>
 }
 
 /** What a view is given. It reads the page when it asks, so it need not be shown anew. */
@@ -22,10 +21,6 @@ export function hostOf(
   const keep = kept.get(name) ?? new Map<string, unknown>()
   kept.set(name, keep)
   return {
-    name,
-    get about() {
-      return latest.current.about ?? {}
-    },
     client: oracle.client,
     oracleDid: oracle.did,
     get sessionId() {

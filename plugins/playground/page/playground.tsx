@@ -11,7 +11,7 @@ import {
 import type { AnyEvent } from 'oracle-runtime-client'
 import { ViewRoot } from 'oracle-runtime-client/view'
 import type { Oracle } from './oracle.ts'
-import { isPage, labelOf, readBrought, type Brought } from './brought.ts'
+import { labelOf, readBrought, type Brought } from './brought.ts'
 import { Bell } from './frame/bell.tsx'
 import { Pane } from './frame/pane.tsx'
 import { Rail } from './frame/rail.tsx'
@@ -48,8 +48,7 @@ export function Playground({ oracle }: { oracle: Oracle }) {
   const [name = '', ...route] = useRoute()
   const found = useBrought(oracle)
   const brought = found ?? none
-  const pages = brought.filter(isPage)
-  const other = pages.find((one) => one.name === name)
+  const other = brought.find((one) => one.name === name)
   const [said, announce] = useState('')
   const [sessionId, setSessionId] = useState('')
   const [loadedNow, setLoadedNow] = useState<ReadonlySet<string>>(new Set())
@@ -72,7 +71,7 @@ export function Playground({ oracle }: { oracle: Oracle }) {
   const opened = useOpened(shown, route)
   const tabs = [
     ...Object.entries(views),
-    ...pages.map((one) => [one.name, labelOf(one)] as const),
+    ...brought.map((one) => [one.name, labelOf(one)] as const),
   ].map(([key, label]) => ({
     name: key,
     label,
@@ -90,9 +89,6 @@ export function Playground({ oracle }: { oracle: Oracle }) {
           draft={draft}
           onDraftSent={() => setDraft('')}
           onEvent={hear}
-          brought={brought}
-          onSession={setSessionId}
-          announce={announce}
         />
       )
     if (view === 'runs') return <RunsView sessionId={detail || sessionId} runId={more} />

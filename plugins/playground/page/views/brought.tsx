@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
 import { Fault, type ShowView, type ViewHost } from 'oracle-runtime-client/view'
-import { hearFaults, isThere, type Brought } from '../brought.ts'
+import { hearFaults, type Brought } from '../brought.ts'
 import { type Around, hostOf } from '../host.ts'
 import type { Oracle } from '../oracle.ts'
 import { words } from '../words.ts'
@@ -12,10 +12,13 @@ interface Props extends Around {
   readonly oracle: Oracle
 }
 
+/** The states of a plugin in which its view cannot be read. */
+const away = ['excluded', 'failed', 'disabled']
+
 /** A view that a plugin brings, or why it is not there. What goes wrong in it stays in it. */
 export function BroughtView(props: Props) {
   const { view } = props
-  if (isThere(view)) return <Shown {...props} />
+  if (!away.includes(view.state)) return <Shown {...props} />
   return (
     <section className="card" aria-label={words.notThere}>
       <p>
@@ -41,7 +44,7 @@ function Shown(props: Props) {
       setFault({ error }),
     )
     // The address is a part of what a view shows, so another address shows the view anew.
-  }, [view.module, tries, props.route.join('/'), props.about])
+  }, [view.module, tries, props.route.join('/')])
   return (
     <>
       <div ref={box} className="brought" />

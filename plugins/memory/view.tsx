@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 import { OracleClientProvider, useMemoryEngine, type MemoryMode } from 'oracle-runtime-client'
 import {
@@ -7,21 +7,12 @@ import {
   type RememberedThing,
 } from 'oracle-runtime-client/memory'
 import type { ShowView, ViewHost } from 'oracle-runtime-client/view'
-import { Incognito, Used } from './in-chat.tsx'
-
-/** What the plugin brings: a page of its own, and two parts of a chat. */
-const parts: Readonly<Record<string, (props: { host: ViewHost }) => ReactNode>> = {
-  memory: Memory,
-  'memories-used': Used,
-  incognito: Incognito,
-}
 
 const show: ShowView = (element, host) => {
   const root = createRoot(element)
-  const Shown = parts[host.name] ?? Memory
   root.render(
     <OracleClientProvider client={host.client}>
-      <Shown host={host} />
+      <Memory host={host} />
     </OracleClientProvider>,
   )
   return () => root.unmount()
