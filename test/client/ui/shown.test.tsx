@@ -51,11 +51,11 @@ it('draws the components of the page; one that throws, and a name that every obj
   await using oracle = await testOracle({ plugins: [shows], model })
   const { texts, all, say } = person(oracle, { uiComponents: { PumpDial: Dial } })
   await say('Show me.')
-  await until(() => texts('.oc-markdown').includes('There they are.'))
+  await until(() => texts('.oc-markdown').includes('There they are.'), 60_000)
   expect(texts('.dial')).toEqual(['40 litres'])
   const cards = all('.oc-tool').map(({ dataset }) => dataset.tool)
   expect(cards.filter((name) => name !== 'dial').toSorted()).toEqual(['Unknown', 'constructor'])
-})
+}, 90_000)
 
 it('shows the files of a tool beside its call', async () => {
   const model = scriptedModel([call('shoot'), 'There it is.'])
