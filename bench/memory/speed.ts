@@ -97,7 +97,7 @@ export async function beforeFirstToken(self: Remembering, seed: number): Promise
     tokens = Math.max(tokens, Buffer.byteLength(block) / 3)
   }
   const times: { warm: Took[]; cold: Took[] } = { warm: [], cold: [] }
-  for (let i = 0; i < 30; i++) {
+  for (let i = 0; i < 100; i++) {
     // A change drops the index.
     await self.choose(did, {})
     times.cold.push(await took(() => turn(`Where is my ${things[i % 10]}?`)))

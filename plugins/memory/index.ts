@@ -43,10 +43,14 @@ export default definePlugin({
   env: environment,
   migrations,
 
-  setup({ env, db, log, now, models, onReady }) {
+  setup({ env, db, log, now, models, onReady, health }) {
+    let reader: string | undefined
     onReady(() => {
-      if (isDemonstration(models.get(env.MEMORY_MODEL).id)) log.info(readByRules)
+      if (!isDemonstration(models.get(env.MEMORY_MODEL).id)) return
+      reader = readByRules
+      log.info(`memory: ${reader}`)
     })
+    health(() => reader)
     return Remembering.open({ env, db, log, now })
   },
 
@@ -309,8 +313,7 @@ export default definePlugin({
 })
 
 const readByRules =
-  'memory: rules of the demonstration model read what is said; about 85 forms of sentences in English, Swahili and French ' +
-  'are understood'
+  'rules of the demonstration model read what is said; about 85 forms of sentences in English, Swahili and French are understood'
 
 /** Whether a model is the one that stands in where no provider is set: rules read the sessions then. */
 const isDemonstration = (id: string): boolean => id === 'demo' || id.startsWith('demo:')

@@ -6,7 +6,7 @@ import { byHand, isNamed, refused } from './keeping/refusals.ts'
 import { ownerOf, type Remembering, whereOf } from './remembering.ts'
 import { type Kept, type Memory, holdsAt, never } from './kept/memory.ts'
 import type { Passage } from './kept/passages.ts'
-import { ownWords, support } from './keeping/checks.ts'
+import { carried, type Spoken, spokenBefore } from './keeping/spoken.ts'
 import { kinds } from './routes/shapes.ts'
 import { plain } from './words/text.ts'
 import { tellsSecret } from './words/secrets.ts'
@@ -85,7 +85,23 @@ async function mustAsk(args: unknown, ctx: ToolTurn): Promise<boolean> {
   if (ctx.approvals === false) return false
   const { text, about = '', value = '' } = parsed(rememberInput, args)
   if ((await ctx.self.modeIn(whereOf(ctx))) === 'ask') return true
-  return support(`${text} ${value} ${about}`, [ownWords(ctx.message)]) < leastSupport
+  return (await evidenceOf(`${text} ${value} ${about}`, ctx)) === undefined
+}
+
+/** What the person says in this turn. */
+const nowIn = ({ self: { now: at }, message, callKey }: ToolTurn): Spoken => ({
+  words: message,
+  at,
+  runId: callKey || byHand(at, '').runId,
+})
+
+/** The message of this session in which the person said a sentence, or most of it; undefined where they did not. */
+async function evidenceOf(sentence: string, ctx: ToolTurn): Promise<Spoken | undefined> {
+  const { self } = ctx
+  const now = nowIn(ctx)
+  if (carried(sentence, [now]).share >= leastSupport) return now
+  const { share, by } = carried(sentence, [now, ...(await spokenBefore(self, whereOf(ctx)))])
+  return share >= leastSupport ? by : undefined
 }
 
 async function remember(args: unknown, ctx: ToolTurn) {
@@ -111,21 +127,19 @@ async function remember(args: unknown, ctx: ToolTurn) {
     throw new RuntimeError('MEMORY_OFF', `Nothing is remembered here: memory is ${mode}.`, {
       status: 409,
     })
-  if (
-    ctx.approvals === false &&
-    support(`${text} ${value ?? ''} ${about}`, [ownWords(ctx.message)]) < leastSupport
-  )
-    throw refused('no-evidence')
+  const evidence = await evidenceOf(`${text} ${value ?? ''} ${about}`, ctx)
+  if (ctx.approvals === false && !evidence) throw refused('no-evidence')
   const at = self.now
   const { sensitive } = await self.settingsOf(where.did)
+  // Without evidence the person said yes to the sentence, in this turn.
+  const { words, ...place } = evidence ?? nowIn(ctx)
   const said = {
     sessionId: where.sessionId,
-    runId: ctx.callKey || byHand(at, '').runId,
+    ...place,
     // A message may tell more than what was asked for: a secret in it is no evidence that is kept.
-    quote: tellsSecret(ctx.message) ? text.trim() : ctx.message.slice(0, 240).toWellFormed(),
-    at,
+    quote: tellsSecret(words) ? text.trim() : words.slice(0, 240).toWellFormed(),
   }
-  const ends = endOf(text, ctx.message, until, at)
+  const ends = endOf(text, words, until, at)
   const kept = await self.remember(
     ownerOf(where),
     {

@@ -11,6 +11,7 @@ import {
 } from '../../test/support/charging-server.ts'
 import { killChildren, startChild } from '../../test/support/child.ts'
 import { freshDatabase } from '../../test/support/database.ts'
+import { look, sentence } from '../../test/support/nothing-kept.ts'
 import { type Replica, someone } from '../../test/support/server.ts'
 import { describeWith } from '../../test/support/services.ts'
 import { withPaymentsTables } from './tables.ts'
@@ -57,7 +58,7 @@ function killed(placeOf: () => Promise<ChargingPlace>, isBeside = false) {
     const headers = { Authorization: `Bearer ${someone}`, 'Content-Type': 'application/json' }
     const made = await fetch(`${url}/sessions`, { method: 'POST', headers })
     const { sessionId } = (await made.json()) as { sessionId: string }
-    const message = { message: 'Go', requestId: randomUUID(), stream: false }
+    const message = { message: sentence, requestId: randomUUID(), stream: false }
     // The answer breaks off with the process.
     await fetch(`${url}/messages/${sessionId}`, {
       method: 'POST',
@@ -86,6 +87,7 @@ function killed(placeOf: () => Promise<ChargingPlace>, isBeside = false) {
     expect(charges).toMatchObject([{ amount: costOfTurn, session_id: sessionId }])
     expect(account).toMatchObject({ held: 0, owed: costOfTurn, balance: 0 })
     expect(claims).toMatchObject([{ amount: costOfTurn, status: 'open' }])
+    expect((await look(next.store.db)).faults).toEqual([])
   })
 }
 

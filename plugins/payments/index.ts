@@ -7,7 +7,7 @@ import { accountRoutes } from './routes/account.ts'
 import { contractRoutes } from './routes/contracts.ts'
 import { developmentRoutes } from './routes/development.ts'
 import { account, charge } from './routes/shapes.ts'
-import { authConfig, authz, cardReply, fee, termsReply, termsView } from './routes/public.ts'
+import { authz, cardReply, fee, partiesInTime, termsReply, termsView } from './routes/public.ts'
 import { serveView } from './routes/view.ts'
 import { PaymentService, type ServiceParts } from './service.ts'
 import { createContracts } from './contracts/tables.ts'
@@ -106,9 +106,8 @@ export default definePlugin({
       terms: termsView(service),
       denom: service.terms.coin.denom,
       chainId: service.chainId,
-      ...(service.hasTransfer && { address: await service.address() }),
       methods: service.methods,
-      ...(service.hasKey && { authConfig: await authConfig(service) }),
+      ...(await partiesInTime(service)),
     }),
   }),
 

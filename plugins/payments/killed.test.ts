@@ -10,6 +10,7 @@ import {
   usageOfStep,
 } from '../../test/support/collecting-server.ts'
 import { freshDatabase } from '../../test/support/database.ts'
+import { faultsAt, noteSecrets, sentence } from '../../test/support/nothing-kept.ts'
 import { describeWith } from '../../test/support/services.ts'
 import { storeOf } from '../../test/support/store-of.ts'
 import { DevelopmentLedger } from './development/ledger.ts'
@@ -28,6 +29,8 @@ const env = {
   PAYMENTS_TURN_PRICE: '5000',
   PAYMENTS_FIRST_CREDIT: '0',
 }
+
+noteSecrets(env)
 
 /** Where the process of a test ends: what it has asked the node of the ledger last. */
 const moments = {
@@ -77,10 +80,17 @@ class Trap {
   readonly sprung = Promise.withResolvers<Server>()
   /** Each transaction that came to a node. */
   readonly sent: string[] = []
+  /** The processes that ask the nodes. */
+  readonly children: Child[] = []
   isSet = false
 
   constructor(moment?: Moment) {
     this.moment = moment
+  }
+
+  /** What the processes have printed. */
+  get lines(): string[] {
+    return this.children.flatMap(({ lines }) => lines)
   }
 
   /** A node of the ledger, for one process. */
@@ -117,6 +127,7 @@ async function started(
   onTestFinished(() => node.close())
   const all = { ...settings, env: { ...env, ...settings.env }, ledger: node.address }
   const child = startChild('./collecting-server.ts', [JSON.stringify(all)])
+  trap.children.push(child)
   const [url = ''] = await child.printed(1)
   const server = { child, url }
   ready.resolve(server)
@@ -174,7 +185,7 @@ function collects(placeOf: () => Promise<Place>, areAlone: boolean) {
       const before = await balance()
       const { sessionId } = (await ask(user, first.url, '/sessions', {})).body
       trap.isSet = true
-      const message = { message: 'Hello', stream: false }
+      const message = { message: sentence, stream: false }
       await ask(user, first.url, `/messages/${sessionId}`, message).catch(() => undefined)
       const dead = dies ? await first.child.ended().then(() => first) : await trap.sprung.promise
       expect(before - (await balance())).toBe(
@@ -204,6 +215,7 @@ function collects(placeOf: () => Promise<Place>, areAlone: boolean) {
       })
       const { charges } = (await ask(user, alive.url, '/payments/charges')).body
       expect(charges).toMatchObject([{ status: 'paid', amount: '5000' }])
+      expect(await faultsAt(database, trap.lines)).toEqual([])
     },
   )
 
@@ -221,7 +233,7 @@ function collects(placeOf: () => Promise<Place>, areAlone: boolean) {
     const beside = isBeside ? await started(trap, takesOver) : undefined
     const user = await callerOf(first.url)
     const { sessionId } = (await ask(user, first.url, '/sessions', {})).body
-    const message = { message: 'Hello', stream: false }
+    const message = { message: sentence, stream: false }
     const cut = ask(user, first.url, `/messages/${sessionId}`, message).catch(() => undefined)
     const said = async () =>
       JSON.stringify((await ask(user, first.url, `/messages/${sessionId}`)).body)
@@ -243,6 +255,7 @@ function collects(placeOf: () => Promise<Place>, areAlone: boolean) {
       held: '0',
       owed: amount,
     })
+    expect(await faultsAt(database, trap.lines)).toEqual([])
   }, 180_000)
 }
 

@@ -100,14 +100,14 @@ await onEachDatabase('the outbox', (where) => {
     })
     const user = await app.user()
     const { address } = await chain.accountOf(user.did)
-    const { authConfig } = (await app.get('/.well-known/oracle.json')).body.payments
-    await chain.open(authConfig.granteeAddress)
+    const { granteeAddress } = (await app.get('/payments/authz.json')).body
+    await chain.open(granteeAddress)
     const body = { address, maxAmount: '50000', agentQuota: 10, days: 7 }
     const made = (await user.post('/payments/contracts', body)).body
     const { hash } = await chain.transact(user.did, revived(made.messages), made.memo)
     const confirmed = await user.post(`/payments/contracts/${made.id}/confirm`, { txHash: hash })
     expect(confirmed.body).toMatchObject({ status: 'active' })
-    return { node, relay, app, user, address, oracle: authConfig.granteeAddress as string }
+    return { node, relay, app, user, address, oracle: granteeAddress as string }
   }
 
   const say = async (user: TestUser) => {

@@ -3,11 +3,11 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { definePlugin } from '#core'
 import { onEachDatabase } from '../../test/support/each-database.ts'
+import { faultsIn, look, sentence } from '../../test/support/nothing-kept.ts'
 import { paidApp, pay, session, settledAccount } from '../../test/support/paid-app.ts'
 import { fakeFacilitator, paidBy, payer } from './fixtures/fake-facilitator.ts'
 import payments from './index.ts'
 
-const sentence = 'the heron waits in the reeds at dawn'
 const mnemonic = 'legal winner thank year wave sausage worth useful legal winner thank yellow'
 
 /** Shows every row of every table of payments, but for the keys that the development ledger keeps. */
@@ -28,7 +28,48 @@ const reader = definePlugin({
   },
 })
 
+/** Keeps words where none may stand. */
+const gossip = definePlugin({
+  name: 'gossip',
+  summary: 'Writes words into a table of payments.',
+  routes: {
+    'GET /gossip': {
+      auth: 'public',
+      run: async (_, { db }) => {
+        const found = async () => (await look(db)).faults
+        const before = await found()
+        const memo = Buffer.from(`a memo that says ${sentence}`).toString('base64')
+        for (const value of [sentence, memo])
+          await sql`insert into payments_secrets (name, value) values (${value}, ${value})`.execute(
+            db,
+          )
+        const after = await found()
+        await sql`delete from payments_secrets`.execute(db)
+        return { before, after }
+      },
+    },
+  },
+})
+
 await onEachDatabase('what payments keep', (where) => {
+  test('every test says the sentence, and whoever looks for it finds it', async () => {
+    const app = await paidApp({ where, plugins: [payments, gossip] })
+    const user = await app.user()
+    const sessionId = await session(user)
+    await user.post(`/messages/${sessionId}`, { message: 'Hello', stream: false })
+    const { sessionId: other } = await user.say('Hello')
+    for (const id of [sessionId, other])
+      expect(JSON.stringify((await user.get(`/messages/${id}`)).body)).toContain(sentence)
+    const name = 'the sentence of a conversation'
+    expect((await app.get('/gossip')).body).toEqual({
+      before: [],
+      after: [`the table payments_secrets: ${name}`],
+    })
+    expect(faultsIn('a log line', `level=info ${sentence}`)).toEqual([`a log line: ${name}`])
+  })
+})
+
+await onEachDatabase('what payments keep of all', (where) => {
   test('no words, mnemonic, signature or key stands in a table, a log line or a memo', async () => {
     const facilitator = await fakeFacilitator()
     const app = await paidApp({

@@ -94,9 +94,42 @@ test('without a price turns are free, nothing is recorded, and the document name
   expect(facts).toMatchObject({ price: null, payments: { denom: 'udev', chainId: 'dev-1' } })
 })
 
+test('the document says that payments are taken while nobody knows yet who is paid', async () => {
+  // Who is paid on the development ledger stands in the database, which somebody keeps.
+  let letGo = () => {}
+  const keeper = definePlugin({
+    name: 'keeper',
+    summary: 'Keeps the database.',
+    routes: {
+      'GET /keep': {
+        auth: 'public',
+        run: (_, { db }) =>
+          new Promise((resolve, reject) => {
+            const kept = async () => {
+              const held = new Promise<void>((done) => (letGo = done))
+              resolve({})
+              await held
+            }
+            db.transaction().execute(kept).catch(reject)
+          }),
+      },
+    },
+  })
+  const app = await paidApp({ plugins: [payments, keeper] })
+  expect((await app.get('/keep')).status).toBe(200)
+  const told = async () => (await app.get('/.well-known/oracle.json')).body.payments
+  const early = await told()
+  letGo()
+  expect(early).toMatchObject({ denom: 'udev', methods: ['transfer', 'development'] })
+  expect(early).not.toHaveProperty('address')
+  await expect.poll(told).toMatchObject({ ...early, address: expect.stringMatching(/^dev1/) })
+})
+
 test('the price stands in the terms, the card, the fee and the document of the oracle', async () => {
   const app = await paidApp()
+  const authConfig = (await app.get('/payments/authz.json')).body
   const facts = (await app.get('/.well-known/oracle.json')).body
+  expect(facts.payments.authConfig).toEqual(authConfig)
   expect(facts).toMatchObject({ price: '0.005 DEV a turn', payments: { denom: 'udev' } })
   const terms = await app.get('/payments/terms')
   expect(terms.body).toMatchObject({

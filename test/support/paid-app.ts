@@ -1,4 +1,4 @@
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import {
   scriptedModel,
   testApp,
@@ -8,12 +8,18 @@ import {
   type TestUser,
 } from '#core/testing'
 import type { Where } from './each-database.ts'
+import { faultsIn, listen, noteSecrets, witness } from './nothing-kept.ts'
 import payments from '../../plugins/payments/index.ts'
 
 /** A price, and credit for two turns. */
 export const priced = { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '10000' }
 
-/** An app with a price, whose model answers everything with the same steps. */
+listen()
+
+/**
+ * An app with a price, whose model answers everything with the same steps. When its test is over, no word of a conversation,
+ * mnemonic, signature or key may stand in a table of payments or in what the app logged.
+ */
 export async function paidApp(
   options: Partial<TestAppOptions> & {
     readonly where?: Where
@@ -22,18 +28,25 @@ export async function paidApp(
 ): Promise<TestApp> {
   const { where = {}, steps = ['Yes.'], env, plugins = [payments], ...rest } = options
   const model = scriptedModel(Array.from({ length: 300 }, (_, i) => steps[i % steps.length]!))
+  const { plugin, seen } = witness()
+  noteSecrets(env)
   const app = await testApp({
-    plugins,
+    plugins: [...plugins, plugin],
     model,
     env: {
       NODE_ENV: 'test',
+      LOG_LEVEL: 'trace',
       ...priced,
       ...(where.databaseUrl && { DATABASE_URL: where.databaseUrl }),
       ...env,
     },
     ...rest,
   })
-  onTestFinished(() => app.close())
+  onTestFinished(async () => {
+    await app.close()
+    expect([...seen.faults, ...faultsIn('a log line', app.log.join('\n'))]).toEqual([])
+    expect(seen.tables, 'tables that were looked through').toBeGreaterThan(10)
+  })
   return app
 }
 

@@ -38,6 +38,27 @@ await onEachDatabase('memory', ({ databaseUrl }) => {
       .toMatchObject([{ text: 'lives in Lusaka' }])
   })
 
+  it('takes what the person said earlier in the session as evidence, and asks about what nobody said', async () => {
+    const user = await open.user()
+    open.replies.push('Three goats, I see.')
+    const { sessionId } = await user.say('We keep three goats behind the school in Kitwe')
+    const asked = { sessionId, approvals: true }
+    open.replies.push(call('remember', { text: 'keeps three goats in Kitwe' }), 'I will.')
+    expect((await user.say('Keep that in mind, please', asked)).status).toBe('finished')
+    expect((await user.get('/memory')).body.memories).toMatchObject([
+      {
+        text: 'keeps three goats in Kitwe',
+        quote: 'We keep three goats behind the school in Kitwe',
+      },
+    ])
+    open.replies.push(call('remember', { text: 'sells used bicycles in Chipata' }))
+    expect((await user.say('Keep that in mind, too', asked)).status).toBe('waiting')
+    // What was said in another session is no evidence in this one.
+    open.replies.push(call('remember', { text: 'has a school and goats in Kitwe' }))
+    expect((await user.say('And that', { approvals: true })).status).toBe('waiting')
+    expect(await open.texts(user)).toEqual(['keeps three goats in Kitwe'])
+  })
+
   it('notices what was said, replaces what it was before, and never holds two homes', async () => {
     const user = await open.user()
     const home = (quote: string, text: string, value: string) =>

@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest'
+import { scriptedModel, testApp } from '#core/testing'
+import memory from '../index.ts'
 import { refusalOf } from '../keeping/checks.ts'
 import { filledBy, proposalsIn } from '../keeping/rules.ts'
 
@@ -91,4 +93,18 @@ it('reads a long message in a time that grows with its length', () => {
     4_000,
   )
   expect(proposalsIn(message).length).toBeLessThanOrEqual(8)
+})
+
+it.each([
+  ['the demonstration model', undefined],
+  ['another model', scriptedModel([])],
+])('tells in /health who reads, with %s', async (_, model) => {
+  await using app = await testApp({ plugins: [memory], ...(model && { model }) })
+  const { notes = [] } = (await app.get('/health')).body
+  const told = notes.filter((note: { plugin: string }) => note.plugin === 'memory')
+  if (model) expect(told).toEqual([])
+  else
+    expect(told).toMatchObject([
+      { check: expect.stringContaining('rules of the demonstration model') },
+    ])
 })

@@ -74,7 +74,7 @@ export const fee = ({ terms, oracle }: PaymentService) => ({
 })
 
 /** What existing oracles anchor of the rights that a contract needs. Rejects where the oracle makes no contracts. */
-export async function authConfig(service: PaymentService) {
+async function authConfig(service: PaymentService) {
   const { oracle } = await service.parties()
   return {
     granteeAddress: oracle,
@@ -83,6 +83,30 @@ export async function authConfig(service: PaymentService) {
     expirationDays: 30,
   }
 }
+
+/** How long the first look at keys and accounts may take, which loads what reads them: less than a fact may. */
+const partiesMs = 1_500
+
+/**
+ * Who is paid, and what a contract needs. Where that is late it is left out, and whoever reads the document next has it: that
+ * the oracle takes payments at all has to stand there each time, or clients take it that there is nothing to pay with.
+ */
+export async function partiesInTime(service: PaymentService, ms = partiesMs) {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, ms, undefined)
+  })
+  try {
+    return await Promise.race([partiesOf(service), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const partiesOf = async (service: PaymentService) => ({
+  ...(service.hasTransfer && { address: await service.address() }),
+  ...(service.hasKey && { authConfig: await authConfig(service) }),
+})
 
 /** The same as a route: an oracle that makes no contracts has no such document. */
 export function authz(service: PaymentService) {

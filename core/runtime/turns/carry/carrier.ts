@@ -4,7 +4,8 @@ import type { Log, RunCause, RunUsage } from '../../../plugin.ts'
 import { isConnectionError } from '../../store/database-errors.ts'
 import { CarriedRun, type CarriedRunOptions, type CarriedRunParts } from './carried-run.ts'
 import { stopWhenAlone } from '../events/alone.ts'
-import { closeJournal, givenUpNotice, type JournalClosing } from './close.ts'
+import type { CutAnswer, CutAnswers } from '../gates/ending.ts'
+import { closeJournal, givenUpNotice, type JournalClosing, saidSince } from './close.ts'
 import { isPoisonous, putIntoQuarantine, quarantined, quarantinedNotice } from './quarantine.ts'
 import { underWay } from '../../watchdog/under-way.ts'
 import { promoteRun } from '../journal/leases.ts'
@@ -17,6 +18,8 @@ import { type Engine, type Run, type RunEnd, RunLost, StoppedMeanwhile } from '.
 const stopPatienceMs = 3_000
 /** How long the end of a stopped run waits: the published client takes an end before the answer to its Stop for a broken stream. */
 const endAfterStopMs = 100
+/** How long the deletion of a session waits for what readers have been shown to be kept. */
+const keptMs = 2_000
 /** What a user reads when an engine failed; the log has the cause. */
 const broken = new RuntimeError('INTERNAL', 'Something went wrong on our side.')
 /** The sentences that users read in place of an answer when a run could not bring one. */
@@ -71,6 +74,28 @@ export class Carrier {
   /** The runs of a session that are carried here. */
   ofSession(sessionId: string): CarriedRun[] {
     return [...(this.#bySession.get(sessionId) ?? [])]
+  }
+
+  /**
+   * Brings to the database what readers have been shown of a user's runs in a session, before the session is deleted: whoever
+   * bills a turn that ends with its session counts what was said. Resolves to what answers cost that are being given, by run.
+   * A database that takes nothing is not waited for long.
+   */
+  async keepShown(did: string, sessionId: string): Promise<CutAnswers> {
+    const answers: Map<string, CutAnswer> = new Map()
+    const runs = this.ofSession(sessionId).filter(({ row }) => row.did === did)
+    if (runs.length === 0) return answers
+    const waiting = new AbortController()
+    const late = sleep(keptMs, undefined, { signal: waiting.signal }).catch(() => undefined)
+    const keep = async (run: CarriedRun) => {
+      await run.feed.flush()
+      const { said, keptSeq } = await saidSince(this.#parts.store, run.runId)
+      const usage = said === '' ? undefined : await this.#estimated(run, said)
+      if (usage) answers.set(run.runId, { keptSeq, usage })
+    }
+    await Promise.race([Promise.allSettled(runs.map(keep)), late])
+    waiting.abort()
+    return answers
   }
 
   /** Stops those of the runs that are carried here; returns the others, which other processes carry. */
@@ -245,17 +270,20 @@ export class Carrier {
   }
 
   #closeJournal(run: CarriedRun, closing: Omit<JournalClosing, 'usageOf'> = {}): Promise<void> {
-    const usageOf = async (of: CarriedRun, said: string) => {
-      try {
-        return await this.#usageOf?.(of, said)
-      } catch (err) {
-        // A model that is not there any more, for example: the end of a run does not wait for a figure.
-        if (err instanceof RunLost) throw err
-        this.#log.warn({ err, runId: of.runId }, 'What an answer cost could not be estimated')
-        return undefined
-      }
-    }
+    const usageOf = (of: CarriedRun, said: string) => this.#estimated(of, said)
     return closeJournal(this.#parts.store, run, { ...closing, usageOf })
+  }
+
+  /** What an answer cost, judged by its words. */
+  async #estimated(run: CarriedRun, said: string): Promise<RunUsage | undefined> {
+    try {
+      return await this.#usageOf?.(run, said)
+    } catch (err) {
+      // A model that is not there any more, for example: the end of a run does not wait for a figure.
+      if (err instanceof RunLost) throw err
+      this.#log.warn({ err, runId: run.runId }, 'What an answer cost could not be estimated')
+      return undefined
+    }
   }
 
   async #end(run: CarriedRun, outcome: RunEnd): Promise<void> {

@@ -31,7 +31,7 @@ export async function closeJournal(
   { notice, lost = lostResult, usageOf }: JournalClosing = {},
 ): Promise<void> {
   await run.feed.flush()
-  let said = await saidSince(store, run.runId)
+  let { said } = await saidSince(store, run.runId)
   const usage = said === '' ? undefined : await usageOf?.(run, said)
   if (notice !== undefined) {
     const content = said === '' ? notice : `\n\n${notice}`
@@ -52,14 +52,15 @@ export async function closeJournal(
   if (messages.length > 0) await run.appendStep({ messages, partial: true })
 }
 
-/** The text that readers have seen and the journal has not. */
-async function saidSince(store: RunStore, runId: string): Promise<string> {
+/** The text that readers have seen and the journal has not, and the last event that the journal has. */
+export async function saidSince(store: RunStore, runId: string) {
   const row = await store.find(runId)
+  const keptSeq = row?.kept_seq ?? 0
   let said = ''
-  for (let after = row?.kept_seq ?? 0; ;) {
+  for (let after = keptSeq; ;) {
     const events = await store.eventsAfter(runId, after)
     const last = events.at(-1)
-    if (!last) return said
+    if (!last) return { said, keptSeq }
     after = last.id
     for (const { event, data } of events) {
       // The run changed hands at this event, and clients cut off what was said and not kept.

@@ -306,7 +306,8 @@ export class Runs {
 
   /** Ends a session and everything in it, where its row meets the condition. */
   async deleteSession(did: string, sessionId: string, only?: RawBuilder<boolean>): Promise<void> {
-    const runIds = await this.#settler.deleting(sessionId, (tell) => {
+    const shown = await this.#carrier.keepShown(did, sessionId)
+    const runIds = await this.#settler.deleting(sessionId, shown, (tell) => {
       const tellAll = (trx: RunDatabase) =>
         tell(trx).then(() => this.gates.deleted({ sessionId, did }, trx))
       return this.sessions.delete(did, sessionId, tellAll, only)

@@ -1,6 +1,6 @@
-import type { Message, RunEnding, RunTool } from '../../../plugin.ts'
+import type { Message, RunEnding, RunTool, RunUsage } from '../../../plugin.ts'
 import type { GateQueries, Root } from './queries.ts'
-import { isNote, messageOf, spentIn, type StepRow } from '../journal/steps.ts'
+import { isNote, messageOf, spentIn, type StepText } from '../journal/steps.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
@@ -11,11 +11,20 @@ export interface EndingOptions {
   pluginOf(tool: string): string | undefined
   /** The sentences that the kernel says in place of a reply; they are no words of a reply. */
   readonly notices: readonly string[]
-  /** Whether the session is being deleted, which ends a run that is under way. */
-  readonly isDeleted?: boolean
+  /** Where the session is being deleted, which ends a run that is under way: what the answers cost that are being given. */
+  readonly deleted?: CutAnswers
   /** Takes up what was said, which the journal was read for anyhow. */
   readonly words?: EndingWords
 }
+
+/** What an answer cost that its session's deletion cuts off, and the last event of the run that its journal had then. */
+export interface CutAnswer {
+  readonly keptSeq: number
+  readonly usage: RunUsage
+}
+
+/** Such answers, by the ids of their runs. */
+export type CutAnswers = ReadonlyMap<string, CutAnswer>
 
 /** What was said in a run, where it has been read. */
 export interface EndingWords {
@@ -41,7 +50,7 @@ export async function endingOf(
   if (!first || !newest) return undefined
   const { status } = newest
   const isOpen = status === 'queued' || status === 'running' || status === 'waiting'
-  if (status === 'continued' || (isOpen && !options.isDeleted))
+  if (status === 'continued' || (isOpen && !options.deleted))
     throw new Error(`Run ${first.id} has not ended: it is ${status}.`)
   const rows = await queries.steps(db, root)
   // Each message is read once, however many want to know something of it.
@@ -51,8 +60,13 @@ export async function endingOf(
     options.words.message = () => spokenBy(said, 'user')[0]?.content ?? ''
   }
   const calls = callsIn(said.values())
-  if (calls.size > 0) noteEffects(calls, await queries.effects(db, root))
+  if (calls.size > 0 && Number(first.effects) > 0)
+    noteEffects(calls, await queries.effects(db, root))
   const { from = 'user', origin, metadata, shared = false } = askedOf(first.request)
+  const spent = spentIn(rows, (row) => said.get(row))
+  const cut = isOpen ? options.deleted?.get(newest.id) : undefined
+  // An answer that has come into the journal meanwhile has told there what it cost.
+  if (cut && (await isKeptUntil(db, newest.id, cut.keptSeq))) spent.add(cut.usage)
   const cause = isOpen ? 'deleted' : newest.cause
   return {
     runId: root.root_id,
@@ -65,7 +79,7 @@ export async function endingOf(
     ...(metadata && { metadata }),
     shared,
     said: hasSaid(said, options.notices) || (isOpen && (await wasTold(db, newest.id))),
-    usage: spentIn(rows, (row) => said.get(row)).byModel(),
+    usage: spent.byModel(),
     tools: toolsOf(calls, options),
     startedAt: new Date(Number(first.created_at)),
     endedAt: new Date(Number(newest.ended_at)),
@@ -147,13 +161,23 @@ const askedOf = (request: string | null): Partial<TurnRequest> =>
 type Told = ReturnType<typeof messageOf>
 
 /** Messages by the rows that they stand in. */
-type Said = ReadonlyMap<StepRow, Told>
+type Said = ReadonlyMap<StepText, Told>
 
 const hasSaid = (said: Said, notices: readonly string[]): boolean =>
   [...said].some(
     ([{ kind }, { content }]) =>
       kind === 'assistant' && content !== '' && !notices.includes(content),
   )
+
+/** Whether this is the last event of the run that its journal has. */
+async function isKeptUntil(db: RunDatabase, runId: string, seq: number): Promise<boolean> {
+  const row = await db
+    .selectFrom('kernel_runs')
+    .select('kept_seq')
+    .where('id', '=', runId)
+    .executeTakeFirst()
+  return Number(row?.kept_seq) === seq
+}
 
 /** Whether readers were sent words that stand in no step yet. */
 async function wasTold(db: RunDatabase, runId: string): Promise<boolean> {

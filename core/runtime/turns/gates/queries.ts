@@ -3,7 +3,7 @@ import { prepared } from '../../store/prepared.ts'
 import { isOpenIn } from '../indexes/open-runs.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase, RunsTable } from '../journal/tables.ts'
-import type { StepRow } from '../journal/steps.ts'
+import type { StepText } from '../journal/steps.ts'
 import type { UnsettledTable } from '../unsettled.ts'
 
 /** A mark says that a consumer has yet to hear of the end of a run: its row, without the times. */
@@ -24,6 +24,8 @@ type EndedRun = Pick<Selectable<RunsTable>, 'id' | 'did' | 'status' | 'cause'> &
   readonly ended_at: number
   /** What was asked for, of the first run alone. */
   readonly request: string | null
+  /** How many writes of the chain are marked. */
+  readonly effects: number | string
 }
 
 /**
@@ -74,7 +76,7 @@ export class GateQueries {
   }
 
   /** The rows of the journal of a chain, in order. */
-  async steps(db: RunDatabase, { session_id, root_id }: Root): Promise<readonly StepRow[]> {
+  async steps(db: RunDatabase, { session_id, root_id }: Root): Promise<readonly StepText[]> {
     return (await this.#steps({ session: session_id, root: root_id }, db)).rows
   }
 
@@ -165,7 +167,9 @@ const runs = ({ db, now }: RunStore) =>
   prepared(db, (p: Named) => ({
     compile: () =>
       sql<EndedRun>`select run.id, run.did, run.status, run.cause, run.created_at,
-          coalesce(run.ended_at, ${now}) as ended_at, asked.request
+          coalesce(run.ended_at, ${now}) as ended_at, asked.request,
+          (select count(*) from kernel_effects as effect where effect.session_id = ${p.session}
+            and effect.root_id = ${p.root}) as effects
         from kernel_runs as run left join kernel_run_requests as asked
           on asked.run_id = run.id and run.id = run.root_id
         where run.session_id = ${p.session} and run.root_id = ${p.root}
@@ -176,7 +180,7 @@ const steps = ({ db }: RunStore) =>
   prepared(db, (p: Named) =>
     db
       .selectFrom('kernel_steps')
-      .select(['session_id', 'position', 'run_id', 'root_id', 'step', 'kind', 'body'])
+      .select(['kind', 'body'])
       .where('session_id', '=', p.session)
       .where('root_id', '=', p.root)
       .orderBy('position'),

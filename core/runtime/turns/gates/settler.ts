@@ -7,6 +7,7 @@ import type { RunDatabase } from '../journal/tables.ts'
 import type { TurnRequest } from '../run.ts'
 import type { WaitingTurnsTable } from '../waiting-tables.ts'
 import {
+  type CutAnswers,
   type EndingFacts,
   type EndingWords,
   endingOf,
@@ -126,17 +127,19 @@ export class Settler {
 
   /**
    * Runs the deletion of a session and tells in its transaction of the ends of the session's runs. Where a consumer fails
-   * or is not at work, the deletion keeps what that consumer has yet to hear, and the consumer hears of it later.
+   * or is not at work, the deletion keeps what that consumer has yet to hear, and the consumer hears of it later. `cut` is what
+   * the answers cost that are being given.
    */
   async deleting<T>(
     sessionId: string,
+    cut: CutAnswers,
     remove: (tell: (trx: RunDatabase) => Promise<void>) => Promise<T>,
   ): Promise<T> {
     const { gates, log } = this.#options
     const failing = new Set<string>()
     for (;;) {
       try {
-        const removed = await remove((trx) => this.#tellSession(trx, sessionId, failing))
+        const removed = await remove((trx) => this.#tellSession(trx, sessionId, cut, failing))
         this.nudge()
         return removed
       } catch (error) {
@@ -218,6 +221,7 @@ export class Settler {
   async #tellSession(
     trx: RunDatabase,
     sessionId: string,
+    cut: CutAnswers,
     failing: ReadonlySet<string>,
   ): Promise<void> {
     const { store, gates } = this.#options
@@ -228,7 +232,7 @@ export class Settler {
     for (const [i, mark] of marks.entries()) {
       const { root_id, consumer } = mark
       if (!known.has(root_id))
-        known.set(root_id, await endingOf(this.#queries, trx, mark, this.#asTold(true)))
+        known.set(root_id, await endingOf(this.#queries, trx, mark, this.#asTold(cut)))
       const facts = known.get(root_id)
       const isToldNow = i < mostAtDeletion && listening.has(consumer) && !failing.has(consumer)
       if (facts && !isToldNow) {
@@ -259,9 +263,9 @@ export class Settler {
     return endings
   }
 
-  #asTold(isDeleted = false): EndingOptions {
+  #asTold(deleted?: CutAnswers): EndingOptions {
     const { gates, notices } = this.#options
-    return { pluginOf: gates.pluginOf, notices, isDeleted }
+    return { pluginOf: gates.pluginOf, notices, deleted }
   }
 
   async #tell(

@@ -99,10 +99,13 @@ export function toEntries(rows: readonly StepRow[]): JournalEntry[] {
   })
 }
 
+/** What a row says, without where it stands. */
+export type StepText = Pick<StepRow, 'kind' | 'body'>
+
 /** What the calls of models cost that the rows tell of. `read` gives the messages of those who have read them before. */
-export function spentIn(
-  rows: readonly StepRow[],
-  read: (row: StepRow) => Told | undefined = messageOf,
+export function spentIn<Row extends StepText>(
+  rows: readonly Row[],
+  read: (row: Row) => Told | undefined = messageOf,
 ): UsageSum {
   const sum = new UsageSum()
   for (const row of rows) {
