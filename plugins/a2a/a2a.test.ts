@@ -262,6 +262,12 @@ test('what cannot be is refused in the protocol’s words', async () => {
   const rpc = (method: string, params: unknown = {}) => ({ jsonrpc: '2.0', id: 1, method, params })
   expect(await ask('not json')).toEqual([400, -32600])
   expect(await ask([rpc('GetTask')])).toEqual([400, -32600])
+  expect(await ask('['.repeat(65) + ']'.repeat(65))).toEqual([400, -32600])
+  expect(await ask('{"jsonrpc":"2.0","id":1,"method":"GetTask\\u0000"}')).toEqual([400, -32600])
+  expect(await ask('{"__proto__":{},"jsonrpc":"2.0","id":1,"method":"GetTask"}')).toEqual([
+    400, -32600,
+  ])
+  expect(await ask(`"${'x'.repeat(1024 * 1024)}"`)).toEqual([413, -32600])
   expect(await ask({ id: 1, method: 'GetTask' })).toEqual([200, -32602])
   expect(await ask(rpc('Nothing'))).toEqual([200, -32601])
   expect((await ask(rpc('GetTask', [])))[0]).toBe(200)
@@ -279,6 +285,20 @@ test('what cannot be is refused in the protocol’s words', async () => {
       message: { messageId: 'a', role: 'ROLE_USER', parts: [{ text: 'Hi' }], ...of },
     })
   expect((await ask(message({ parts: [] })))[0]).toBe(200)
+  for (const wrong of [
+    { role: 'ROLE_AGENT' },
+    { role: 'ROLE_ROBOT' },
+    { parts: [{ text: '  ' }] },
+    { parts: [{ hologram: 1 }] },
+    { parts: [{ text: 'x'.repeat(300 * 1024) }] },
+    { parts: Array(1_000).fill({ url: 'file:///etc/passwd' }) },
+    { messageId: '' },
+    { taskId: 'x' },
+  ])
+    expect([JSON.stringify(wrong).slice(0, 40), (await ask(message(wrong)))[1]]).toEqual([
+      JSON.stringify(wrong).slice(0, 40),
+      expect.any(Number),
+    ])
   expect((await ask(message({ contextId: 'x'.repeat(10_000) })))[1]).toBe(-32602)
   expect((await ask(message({ contextId: 'a\nb' })))[1]).toBe(-32602)
   expect((await ask(message({ contextId: '..' })))[1]).toBe(-32602)

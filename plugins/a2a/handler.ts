@@ -167,7 +167,7 @@ export class TurnsHandler implements A2ARequestHandler {
     const turn = turns.start({
       ...{ user, message: text, koa, metadata: { protocol: 'a2a' } },
       ...{ approvals: 'words', whenBusy: 'wait' },
-      ...(messageId && { requestId: requestIdOf(messageId) }),
+      requestId: requestIdOf(messageId),
       ...(contextId && { session: contextId }),
     })
     let sessionId: string
@@ -191,8 +191,12 @@ export class TurnsHandler implements A2ARequestHandler {
 
   /** The words of a message, and the context in which they stand. */
   async #read(message: Message | undefined) {
-    const { errors } = this.#parts.sdk
-    const pieces = (message?.parts ?? []).map(({ content }) => content)
+    const { errors, Role } = this.#parts.sdk
+    if (message?.role !== Role.ROLE_USER)
+      throw new errors.RequestMalformedError('A message is a user’s: its role is ROLE_USER.')
+    if (!message.messageId)
+      throw new errors.RequestMalformedError('A message has an id of its own.')
+    const pieces = message.parts.map(({ content }) => content)
     const other = pieces.find((content) => content?.$case !== 'text' && content?.$case !== 'data')
     if (other)
       throw new errors.ContentTypeNotSupportedError('A message has parts of text and data here.')
@@ -202,7 +206,7 @@ export class TurnsHandler implements A2ARequestHandler {
       )
       .join('\n')
     if (text.trim() === '') throw new errors.RequestMalformedError('The message has no words.')
-    const { taskId = '', contextId = '', messageId } = message ?? {}
+    const { taskId, contextId, messageId } = message
     if (contextId && !isContext(contextId))
       throw new errors.RequestMalformedError(
         'The id of a context has up to 100 characters, none of them a control character, and is not "." or "..".',

@@ -51,9 +51,14 @@ interface Event {
   readonly [key: string]: unknown
 }
 
-async function open(steps: readonly ScriptedStep[], env: Env, Client: typeof HttpAgent) {
+async function open(
+  steps: readonly ScriptedStep[],
+  env: Env,
+  Client: typeof HttpAgent,
+  clock = false,
+) {
   const model = scriptedModel(steps)
-  const app = await testApp({ plugins: [agUi, own], model, env })
+  const app = await testApp({ plugins: [agUi, own], model, env, clock })
   const user = await app.user()
   const keyOf = async (of = user) => String((await of.post('/keys', { name: 'a page' })).body.key)
   const headers = { authorization: `Bearer ${await keyOf()}` }
@@ -227,11 +232,12 @@ await onEachDatabase('AG-UI’s own client', ({ databaseUrl }) => {
       expect(JSON.stringify(at.model.requests.at(-1)?.messages)).toContain('Third')
     })
 
-    test('front-end tools go over two runs', async () => {
+    test('front-end tools go over two runs, and an hour may lie between them', async () => {
       await using at = await open(
         [[call('where'), call('count')], 'You are in Lusaka.'],
         env,
         Client,
+        true,
       )
       const agent = at.agent({ threadId: `where-${version}` })
       const tools = [
@@ -247,6 +253,7 @@ await onEachDatabase('AG-UI’s own client', ({ databaseUrl }) => {
           outcome: { type: 'success', pendingToolCallIds: [toolCallId] },
         })
       expect(JSON.stringify(events.at(-1)).includes('pendingToolCallIds')).toBe(isOne)
+      await at.app.clock.advance('1h')
       agent.addMessage({ id: 'result', role: 'tool', toolCallId, content: 'Lusaka' })
       const again = at.agent({ threadId: `where-${version}`, initialMessages: agent.messages })
       await at.run(agent, { tools, runId: 'second' })

@@ -6,17 +6,22 @@ import { Connection } from '../../plugins/mcp/connecting/connection.ts'
 // the scenario names, or every tool once with an argument of each kind that it has to have.
 const log = { debug() {}, info() {}, warn() {}, error: console.error }
 const url = process.argv.at(-1) ?? ''
-const servers = readConfiguration({ MCP_SERVERS: JSON.stringify({ mcpServers: { one: { url } } }) })
-const [config] = servers.servers
-if (!config) throw new Error(servers.faults.join(' '))
-const connection = new Connection(config, { log, now: Date.now })
 const context = z
   .object({
+    client_id: z.string().optional(),
+    client_secret: z.string().optional(),
     toolCalls: z
       .array(z.object({ name: z.string(), arguments: z.record(z.string(), z.unknown()) }))
       .optional(),
   })
   .parse(JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}'))
+const { client_id: clientId, client_secret: clientSecret } = context
+const oracle = clientSecret === undefined ? {} : { oauth: { clientId, clientSecret } }
+const MCP_SERVERS = JSON.stringify({ mcpServers: { one: { url, oracle } } })
+const servers = readConfiguration({ MCP_SERVERS })
+const [config] = servers.servers
+if (!config) throw new Error(servers.faults.join(' '))
+const connection = new Connection(config, { log, now: Date.now })
 
 const samples: Readonly<Record<string, unknown>> = {
   number: 2,

@@ -131,12 +131,17 @@ function serverOf(
   }
   const entry = parsed.data
   if (entry.disabled || entry.oracle.disabled) return undefined
-  const way = wayOf(filledIn(entry, env))
+  const filled = filledIn(entry, env)
+  const way = wayOf(filled)
+  const { oauth } = filled.oracle
+  if (oauth && way.kind === 'stdio')
+    throw new Error('it has "oauth", which is for servers with a "url". Leave one of them out.')
+  if (oauth?.issuer !== undefined) checkAddress(oauth.issuer)
   return {
     name: nameOf(key, names),
     key,
     way,
-    oracle: entry.oracle,
+    oracle: filled.oracle,
     fingerprint: fingerprintOf(wayOf(entry, true)),
   }
 }

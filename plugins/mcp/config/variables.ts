@@ -7,7 +7,8 @@ export function filledIn(entry: Entry, env: Env): Entry {
   const fill = (text: string) => filled(text, env)
   const all = (texts: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fill(text)]))
-  const { command, args, cwd, url, headers } = entry
+  const { command, args, cwd, url, headers, oracle } = entry
+  const { oauth } = oracle
   return {
     ...entry,
     ...(command !== undefined && { command: fill(command) }),
@@ -16,6 +17,17 @@ export function filledIn(entry: Entry, env: Env): Entry {
     ...(url !== undefined && { url: fill(url) }),
     env: all(entry.env),
     headers: all(headers),
+    oracle: {
+      ...oracle,
+      ...(oauth && {
+        oauth: {
+          ...oauth,
+          clientId: fill(oauth.clientId),
+          clientSecret: fill(oauth.clientSecret),
+          ...(oauth.scopes && { scopes: oauth.scopes.map(fill) }),
+        },
+      }),
+    },
   }
 }
 

@@ -2,14 +2,13 @@ import type {
   Client,
   jsonSchemaValidator,
   JsonSchemaValidatorResult,
-  Transport,
 } from '@modelcontextprotocol/client'
 import { RuntimeError, type Log } from '#core'
 import type { ServerConfig } from '../config/config.ts'
 import { type ListedTool, readTools, type Result } from '../tools/listed.ts'
-import { boundedFetch } from './bounded-fetch.ts'
 import { Child } from './child.ts'
 import { sentenceOf } from './sentence.ts'
+import { Transports } from './transport.ts'
 
 /** What a server says of itself and its tools. */
 export interface Listing {
@@ -75,6 +74,7 @@ export class Connection {
   fault: string | undefined
   readonly #config: ServerConfig
   readonly #options: ConnectionOptions
+  readonly #transports: Transports
   #open: Promise<Open> | undefined
   #starts: number[] = []
   #calls = 0
@@ -86,6 +86,7 @@ export class Connection {
   constructor(config: ServerConfig, options: ConnectionOptions) {
     this.#config = config
     this.#options = options
+    this.#transports = new Transports(config)
   }
 
   /** Whether a connection is open or being opened. */
@@ -144,9 +145,8 @@ export class Connection {
 
   /** Notes that the server took too long, and says so in a sentence, or what it sent in place of an answer. */
   late(withinMs: number): string {
-    const { name, way } = this.#config
     const error = { code: 'REQUEST_TIMEOUT' }
-    return (this.fault = sentenceOf(error, { name, way, child: this.#child, withinMs }))
+    return (this.fault = sentenceOf(error, { ...this.#about, child: this.#child, withinMs }))
   }
 
   async close(): Promise<void> {
@@ -238,10 +238,10 @@ export class Connection {
   }
 
   async #connect(mode: 'auto' | 'legacy'): Promise<Open> {
-    const { name, way } = this.#config
+    const { way } = this.#config
     const within = this.#options.connectMs ?? connectWithinMs
     const { Client: SdkClient } = await import('@modelcontextprotocol/client')
-    const transport = await transportTo(way)
+    const transport = await this.#transports.next()
     const child = transport instanceof Child ? transport : undefined
     this.#child = child
     const client = new SdkClient(
@@ -266,7 +266,7 @@ export class Connection {
     } catch (error) {
       const endedByItself = child?.endedByItself === true && !child.end?.fault
       const refusal = unusable(
-        (this.fault = sentenceOf(error, { name, way, child, withinMs: within })),
+        (this.fault = sentenceOf(error, { ...this.#about, child, withinMs: within })),
       )
       await client.close().catch(() => undefined)
       await transport.close().catch(() => undefined)
@@ -284,18 +284,22 @@ export class Connection {
 
   /** An error in words that the model and the operator may read. A connection that is gone is told apart. */
   #readable(error: unknown, child: Child | undefined, withinMs: number): RuntimeError | Lost {
-    const { name, way } = this.#config
     const code: unknown =
       typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : ''
     const isLost =
       code === 'CONNECTION_CLOSED' || code === 'SEND_FAILED' || child?.end !== undefined
-    const sentence = sentenceOf(error, { name, way, child, withinMs })
+    const sentence = sentenceOf(error, { ...this.#about, child, withinMs })
     if (isLost || typeof code !== 'number') this.fault = sentence
     if (isLost) {
       void this.#drop()
       return new Lost(sentence)
     }
     return unusable(sentence)
+  }
+
+  get #about() {
+    const { name, way, oracle } = this.#config
+    return { name, way, hasOauth: oracle.oauth !== undefined }
   }
 
   /** What a child wrote about itself goes to the log. */
@@ -327,15 +331,6 @@ class EndedAtProbe extends Error {
     super(refusal.message)
     this.refusal = refusal
   }
-}
-
-async function transportTo(way: ServerConfig['way']): Promise<Transport> {
-  if (way.kind === 'stdio') return new Child(way)
-  const sdk = await import('@modelcontextprotocol/client')
-  // Redirects to other hosts are refused.
-  const options = { requestInit: { headers: { ...way.headers } }, fetch: boundedFetch }
-  if (way.kind === 'sse') return new sdk.SSEClientTransport(new URL(way.url), options)
-  return new sdk.StreamableHTTPClientTransport(new URL(way.url), options)
 }
 
 /** The refusal of a server that cannot be used now. */

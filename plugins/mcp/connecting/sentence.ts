@@ -5,6 +5,8 @@ import type { Child } from './child.ts'
 export interface Circumstances {
   readonly name: string
   readonly way: Way
+  /** The client gets its tokens from an authorization server. */
+  readonly hasOauth?: boolean
   readonly child?: Child
   readonly withinMs: number
 }
@@ -72,14 +74,32 @@ function ofChild(error: unknown, { way, child, withinMs }: Circumstances): strin
   return usual(error, withinMs)
 }
 
-function ofAddress(error: unknown, { way, withinMs }: Circumstances): string {
+/** What went wrong on the way to a token. Of what the authorization server says, its code alone is told. */
+function ofToken(chain: readonly unknown[], where: string): string | undefined {
+  for (const error of chain) {
+    const [name, code] = [textOf(field(error, 'name')), textOf(field(error, 'code'))]
+    if (name === 'AuthorizationServerMismatchError')
+      return `${where} names another authorization server than oracle.oauth.issuer; nothing was sent there.`
+    if (name === 'InsecureTokenEndpointError')
+      return `the authorization server of ${where} is plain http: on another host; nothing was sent there.`
+    if (name === 'OAuthError')
+      return `the authorization server of ${where} gives no token for oracle.oauth: ${plain(code, 40)}.`
+  }
+  return undefined
+}
+
+function ofAddress(error: unknown, { way, hasOauth, withinMs }: Circumstances): string {
   const url = way.kind === 'stdio' ? '' : new URL(way.url)
   const where = url ? `${url.origin}${url.pathname}` : ''
   const chain = chainOf(error)
   const status = chain.map(statusOf).find((found) => found !== undefined)
   const names = chain.map((each) => textOf(field(each, 'name')))
   const words = chain.map((each) => textOf(field(each, 'message'))).join(' ')
-  if (status === 401 || names.includes('UnauthorizedError'))
+  const token = hasOauth ? ofToken(chain, where) : undefined
+  if (token !== undefined) return token
+  const isUnknown = status === 401 || names.includes('UnauthorizedError')
+  if (isUnknown && hasOauth) return `${where} takes no token of oracle.oauth.`
+  if (isUnknown)
     return `${where} wants other credentials (headers.Authorization). Servers where each user logs in are not supported.`
   if (status === 403) return `${where} refuses these credentials (headers.Authorization).`
   if (status === 404) return `there is no MCP server at ${where}.`
@@ -116,6 +136,11 @@ const isTimeout = (error: unknown): boolean =>
 function usual(error: unknown, withinMs: number): string {
   if (isTimeout(error)) return `no answer within ${Math.round(withinMs / 1000)} s.`
   const words = textOf(field(error, 'message'))
+  const [, method] = /^Invalid result for ([a-z/]{1,40}):/.exec(words) ?? []
+  if (method !== undefined) {
+    const [, fault] = /"message": "([^"\\]{1,80})"/.exec(words) ?? []
+    return `its answer to ${method} is none of the protocol${fault ? ` (${plain(fault)})` : ''}.`
+  }
   if (/protocol version/i.test(words)) return `no common version of the protocol: ${plain(words)}`
   return plain(words) || 'it failed for an unknown reason.'
 }

@@ -45,6 +45,7 @@ export class SessionsForPlugins {
       shared: async (session) => {
         const { user, session: id } = readWhich(plugin, session)
         await runs.sessions.demand(user.did, id)
+        if (this.#shared.size === 0) return {}
         return this.#sharedIn((await runs.sessions.roomOf(id)) ?? this.#parts.rooms.of(user.did))
       },
     }
