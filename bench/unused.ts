@@ -97,10 +97,10 @@ async function measure(): Promise<void> {
   }
   for (const key of ['loadMs', 'bootMs', 'heapMb', 'lines'] as const) {
     const more = median(differences.map((each) => each[key]))
-    console.log(
-      `five doors and 13 servers, unused: ${more.toFixed(1)} ${words[key]} more (goal: at most ${goals[key]})`,
-    )
-    if (goals[key] > 0 && more > goals[key] && process.env.BENCH_GATE) process.exitCode = 1
+    const goal = goals[key]
+    const wanted = goal > 0 ? ` (goal: at most ${goal})` : ''
+    console.log(`five doors and 13 servers, unused: ${more.toFixed(1)} ${words[key]} more${wanted}`)
+    if (goal > 0 && more > goal && process.env.BENCH_GATE) process.exitCode = 1
   }
 }
 

@@ -149,6 +149,7 @@ export class DevServer {
       process.execPath,
       [
         '--disable-warning=ExperimentalWarning',
+        ...(process.features.typescript ? [] : ['--experimental-strip-types']),
         ...(isSource ? ['--conditions=oracle-runtime-source'] : []),
         fileURLToPath(new URL(isSource ? './dev-child.ts' : './dev-child.js', import.meta.url)),
         this.url,

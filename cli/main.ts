@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { enableCompileCache, registerHooks } from 'node:module'
+import module, { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 
 // The command line, in the checkout as in an installed package.
@@ -23,7 +23,7 @@ function flushed(stream: NodeJS.WriteStream): Promise<void> {
 function readSources(): void {
   const condition = 'oracle-runtime-source'
   if (process.execArgv.includes(`--conditions=${condition}`)) return
-  registerHooks({
+  module.registerHooks({
     resolve: (specifier, context, next) =>
       next(specifier, { ...context, conditions: [...context.conditions, condition] }),
   })

@@ -8,6 +8,18 @@ export const isName = (name: string): boolean =>
  */
 const become = (command: string): string => `exec ${command} || ${command}`
 
+/**
+ * How the app starts and is tested by the Node that makes it. Before 22.18 Node reads TypeScript behind a flag alone, and does
+ * not tell a file that it is what Node was started with.
+ */
+const ways = process.features.typescript
+  ? { node: '>=22.18', start: 'node server.ts', test: 'node --test' }
+  : {
+      node: '>=22.13',
+      start: 'oracle-runtime start',
+      test: 'node --experimental-strip-types --test "**/*.test.ts"',
+    }
+
 /** The files of a new app, by their paths. `runtime` is what its package.json asks for. */
 export function appFiles(name: string, runtime: string): Record<string, string> {
   return {
@@ -17,11 +29,11 @@ export function appFiles(name: string, runtime: string): Record<string, string> 
         version: '0.1.0',
         private: true,
         type: 'module',
-        engines: { node: '>=22.18' },
+        engines: { node: ways.node },
         scripts: {
-          start: become('node server.ts'),
+          start: become(ways.start),
           dev: become('oracle-runtime dev'),
-          test: 'node --test',
+          test: ways.test,
         },
         dependencies: { 'oracle-runtime': runtime, zod: '^4.0.0' },
       },

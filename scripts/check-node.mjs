@@ -2,7 +2,7 @@
 const [major, minor] = process.versions.node.split('.').map(Number)
 if (major < 22 || (major === 22 && minor < 18)) {
   console.error(`
-  This is Node ${process.versions.node}; the oracle runtime needs 22.18 or newer.
+  This is Node ${process.versions.node}; the sources of the oracle runtime need 22.18 or newer.
 
   "npm ci" brings Node 24 along for npm's scripts. Either install scripts were switched off
   (run "npm ci --ignore-scripts=false"), or this was started without npm (use "npm start").

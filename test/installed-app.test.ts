@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { callerOf, sayTo } from './support/caller.ts'
@@ -28,8 +28,8 @@ const runFile = promisify(execFile)
 /** The version of the API of OpenTelemetry that the package brings, of which there may be no second one. */
 const apiVersion = '1.9.1'
 
-/** The oldest Node that `engines` allows, the newest 22, and the one that runs the tests. */
-const nodes = ['22.18.0', '22.23.3', process.versions.node]
+/** The oldest Node that `engines` allows, the oldest that reads TypeScript by itself, the newest 22, and the one of the tests. */
+const nodes = ['22.13.0', '22.18.0', '22.23.3', process.versions.node]
 
 /** Where a Node of this version is; one that does not run the tests comes from npm. */
 async function nodeOf(version: string): Promise<string> {
@@ -40,6 +40,8 @@ async function nodeOf(version: string): Promise<string> {
   await runFile('npm', ['install', `${name}@${version}`, ...options])
   return join(at, 'node_modules', name, 'bin/node')
 }
+
+const operator = 'an-operator-token-of-a-test-1234567890'
 
 /** The environment of somebody's shell: what the tests say of themselves is left out. */
 const own = { ...process.env, NODE_ENV: undefined }
@@ -121,6 +123,27 @@ function start(command: readonly string[], cwd: string, env: Record<string, stri
   }
 }
 
+/** A plugin with what the SQLite of an older Node does not tell of by itself. */
+const flags = `const flags = definePlugin({
+  name: 'flags',
+  summary: 'Keeps flags.',
+  migrations: {
+    '001': (db) => db.schema.createTable('flags_kept').addColumn('up', 'boolean').execute(),
+  },
+  setup: ({ db }) => ({ db: db.withTables<{ flags_kept: { up: boolean } }>() }),
+  routes: {
+    'GET /flags': {
+      auth: 'public',
+      async run(_, { self: { db } }) {
+        const [made] = await db.insertInto('flags_kept').values({ up: true }).returning('up as raised').execute()
+        const kept = await db.selectFrom('flags_kept').selectAll().where('up', '=', true).execute()
+        return { made, kept }
+      },
+    },
+  },
+})
+`
+
 let above: string
 let folder: string
 let offline: Record<string, string>
@@ -138,7 +161,7 @@ beforeAll(async () => {
   await runFile('npm', ['install'], { ...options, cwd: folder })
   asked = join(above, 'asked')
   offline = withoutNetwork(join(above, 'no-network.mjs'), asked)
-}, 300_000)
+}, 900_000)
 afterAll(() => rmSync(above, { recursive: true, force: true }), 300_000)
 
 /** A folder of an app of its own with what was installed. */
@@ -201,27 +224,68 @@ describe('an app of two files, outside of the repository', () => {
   })
 })
 
+/** An app as the `init` of this Node makes it, with what the package of the other tests has installed. */
+async function madeBy(node: string, version: string) {
+  const name = `on-${version.replaceAll('.', '-')}`
+  const env = { ...own, PATH: `${dirname(node)}:${process.env.PATH}`, npm_config_offline: 'true' }
+  const bin = join(folder, 'node_modules/oracle-runtime/cli/bin.js')
+  await runFile(node, [bin, 'init', name], { cwd: above, env })
+  const app = join(above, name)
+  symlinkSync(join(folder, 'node_modules'), join(app, 'node_modules'))
+  const text = readFileSync(join(app, 'server.ts'), 'utf8')
+  const withFlags = text.replace('const app =', `${flags}\nconst app =`)
+  writeFileSync(join(app, 'server.ts'), withFlags.replace('[dice,', '[flags, dice,'))
+  const cli = (...args: string[]) => runFile(node, [bin, ...args], { cwd: app, env })
+  return { app, env, cli }
+}
+
 describe('every Node that engines allows', () => {
-  it.each(nodes)('%s starts the app, answers a turn and tests a plugin', async (version) => {
-    const node = await nodeOf(version)
-    expect((await runFile(node, ['--version'])).stdout).toBe(`v${version}\n`)
-    const app = another(`on-${version}`, readFileSync(join(folder, 'server.ts'), 'utf8'))
-    const cli = (...args: string[]) =>
-      runFile(node, ['node_modules/oracle-runtime/cli/bin.js', ...args], { cwd: app, env: own })
-    expect((await cli('new', 'field-notes')).stdout).toContain('server.ts loads it')
-    const tests = await runFile(node, ['--test'], { cwd: app, env: own })
-    expect(tests.stdout).toMatch(/pass 2\b/)
-    const server = start([node, 'server.ts'], app, { PORT: '0', DATA_DIR: '.data' })
-    const url = await server.url()
-    const caller = await callerOf(url)
-    const { status, of } = await sayTo(url, caller.headers, 'Roll a dice')
-    expect(status).toBe('finished')
-    expect(of('tool_call').map(({ toolName }) => toolName)).toContain('roll_dice')
-    server.signal('SIGTERM')
-    expect(await server.exited).toEqual([0, null])
-    const report = JSON.parse((await cli('inspect', '--json')).stdout)
-    expect(report.plugins.map(({ name }: { name: string }) => name)).toContain('field-notes')
-  })
+  it.each(nodes)(
+    '%s makes an app, starts it, answers and tests a plugin',
+    async (version) => {
+      const node = await nodeOf(version)
+      expect((await runFile(node, ['--version'])).stdout).toBe(`v${version}\n`)
+      const { app, env, cli } = await madeBy(node, version)
+      expect((await cli('new', 'field-notes')).stdout).toContain('server.ts loads it')
+      const tests = await runFile('npm', ['test'], { cwd: app, env })
+      expect(tests.stdout).toMatch(/pass 2\b/)
+
+      const settings = { PORT: '0', DATA_DIR: '.data', OPERATOR_TOKEN: operator }
+      const server = start(['npm', 'start'], app, { ...env, ...settings })
+      const url = await server.url()
+      const caller = await callerOf(url)
+      const { status, of } = await sayTo(url, caller.headers, 'Roll a dice')
+      expect(status).toBe('finished')
+      expect(of('tool_call').map(({ toolName }) => toolName)).toContain('roll_dice')
+      const read = async (path: string, headers: Record<string, string> = {}): Promise<unknown> =>
+        (await fetch(url + path, { headers })).json()
+      expect(await read('/flags')).toEqual({ made: { raised: true }, kept: [{ up: true }] })
+      const found = await read('/sessions?q=dic', { ...(await caller.headers()) })
+      expect(found).toMatchObject({ total: 1, sessions: [{ hits: expect.any(Array) }] })
+      const storage = await read('/storage', { authorization: `Bearer ${operator}` })
+      const runs = { name: 'kernel_runs', kind: 'runs', rows: 1, bytes: expect.any(Number) }
+      expect(storage).toMatchObject({ tables: expect.arrayContaining([runs]) })
+      await cli('backup', join(app, 'copy.sqlite'))
+      server.signal('SIGTERM')
+      expect(await server.exited).toEqual([0, null])
+      await cli('restore', join(app, 'copy.sqlite'))
+      const report = JSON.parse((await cli('inspect', '--json')).stdout)
+      expect(report.plugins.map(({ name }: { name: string }) => name)).toContain('field-notes')
+    },
+    300_000,
+  )
+
+  it('leaves a database alone that a newer one has made with more than the oldest knows', async () => {
+    const app = another('made-by-newer', readFileSync(join(folder, 'server.ts'), 'utf8'))
+    const bin = 'node_modules/oracle-runtime/cli/bin.js'
+    const migrate = (node: string) => runFile(node, [bin, 'migrate'], { cwd: app, env: own })
+    await migrate(process.execPath)
+    const older = migrate(await nodeOf('22.13.0'))
+    await expect(older).rejects.toMatchObject({
+      stderr: expect.stringContaining('Run it with Node 22.16 or newer'),
+    })
+    expect((await migrate(process.execPath)).stdout).toContain('0 migrations ran')
+  }, 300_000)
 })
 
 describe('an app that is told where spans go', () => {

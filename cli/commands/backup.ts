@@ -54,7 +54,8 @@ async function copy(source: string, target: string): Promise<void> {
     // SQLite would make the file readable to others; it takes an empty one that is there.
     await (await open(temporary, 'wx', 0o600)).close()
     await chmod(temporary, 0o600)
-    const database = new DatabaseSync(source, { readOnly: true, timeout: 5_000 })
+    const database = new DatabaseSync(source, { readOnly: true })
+    database.exec('pragma busy_timeout = 5000')
     try {
       database.prepare('vacuum into ?').run(temporary)
     } finally {

@@ -1,6 +1,7 @@
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import type { Attachment, Overrides } from '../core/records.ts'
-import { useCapabilities } from '../react/use-oracle.ts'
+import type { IBrowserTools, UIComponents } from '../core/page.ts'
+import type { Attachment, Capability, Overrides } from '../core/records.ts'
+import { useCapabilities, useModels } from '../react/use-oracle.ts'
 import { Composer } from './composer.tsx'
 import { ModelPicker } from './model-picker.tsx'
 import { isUnmade, newName } from './outbox.ts'
@@ -12,7 +13,7 @@ import { Shortcuts } from './shortcuts.tsx'
 import { useFiles } from './use-files.ts'
 import { useOutbox } from './use-outbox.ts'
 import { useThreads } from './use-threads.ts'
-import { en } from './languages/en.ts'
+import { useLanguage } from './use-language.ts'
 import { Waiting } from './waiting.tsx'
 import { useWords, type Words, WordsContext } from './words.ts'
 
@@ -20,8 +21,10 @@ import { useWords, type Words, WordsContext } from './words.ts'
 export interface ChatRootProps {
   /** By itself the page's, as the browser has it. */
   readonly theme?: 'light' | 'dark' | 'system'
-  /** A language of `/ui/languages/*`; English without it. */
+  /** A language of `/ui/languages/*`, in the place of the one that `locale` names. */
   readonly language?: Words
+  /** The language by its tag, as `sw` or `fr-CA`; by itself the browser's. What the kit has not is English. */
+  readonly locale?: string
   /** Single words in the place of those of the language. */
   readonly words?: Partial<Words>
   /** Parts of the page's own in the place of the kit's. */
@@ -29,23 +32,34 @@ export interface ChatRootProps {
   readonly renderers?: Renderers
   /** The https hosts whose pictures in answers are loaded; none by itself. */
   readonly imageHosts?: readonly string[]
+  /** Components that the agent may show, by name: each gets the arguments as its props. */
+  readonly uiComponents?: UIComponents
+  /** Tools that run in this page. */
+  readonly browserTools?: IBrowserTools
   readonly children?: ReactNode
 }
 
 /** Gives the parts below it their words, their look and what the page has replaced. */
 export function ChatRoot({
   theme = 'system',
-  language = en,
+  language: given,
+  locale,
   words,
   components,
   renderers,
   imageHosts,
+  uiComponents,
+  browserTools,
   children,
 }: ChatRootProps) {
+  const language = useLanguage(given, locale)
   const said = useMemo(() => ({ ...language, ...words }), [language, words])
   const look = useMemo(
-    () => ({ components: { ...ownComponents, ...components }, renderers, imageHosts }),
-    [components, renderers, imageHosts],
+    () => ({
+      components: { ...ownComponents, ...components },
+      ...{ renderers, imageHosts, uiComponents, browserTools },
+    }),
+    [components, renderers, imageHosts, uiComponents, browserTools],
   )
   return (
     <WordsContext.Provider value={said}>
@@ -211,8 +225,26 @@ function List({ oracleDid, overrides, current, turns, onOpen, onNew }: ListProps
   // Another conversation that is shown may be a new one: the list is read again.
   const threads = useThreads(oracleDid, overrides, `${current} ${turns}`)
   const { components } = useLook()
+  const { setModel } = useModels(oracleDid, overrides)
+  // A search leaves the open conversation out of the list, and its model stays what it was.
+  const open = threads.threads.find(({ sessionId }) => sessionId === current)
+  useEffect(() => {
+    if (current === '' || open) setModel(open?.model)
+  }, [current, open?.model])
   const Threads = components.ThreadList ?? ThreadList
-  return <Threads threads={threads} current={current} onOpen={(id) => onOpen(id)} onNew={onNew} />
+  // A deletion hides at once, and so does the conversation that is open.
+  const remove = (id: string) => {
+    threads.remove(id)
+    if (id === current) onNew()
+  }
+  return (
+    <Threads
+      threads={{ ...threads, remove }}
+      current={current}
+      onOpen={(id) => onOpen(id)}
+      onNew={onNew}
+    />
+  )
 }
 
 /** The props of `Suggestions`. */
@@ -224,14 +256,24 @@ export interface SuggestionsProps {
 
 const shownAtOnce = 4
 
+/** The first example of each plugin that the oracle can reach, those that are loaded before the others; then the second ones. */
+function examplesOf(plugins: readonly Capability[]): readonly string[] {
+  const own = plugins
+    .filter(({ state, visibility }) => reachable.includes(state) && visibility !== 'silent')
+    .toSorted((a, b) => Number(b.visibility === 'always') - Number(a.visibility === 'always'))
+    .flatMap(({ examples = [] }) => examples.map((text, nth) => ({ text, nth })))
+    .toSorted((a, b) => a.nth - b.nth)
+  return [...new Set(own.map(({ text }) => text))]
+}
+
+const reachable: readonly string[] = ['loaded', 'available']
+
 /** What one might say to begin with: examples of what is loaded, and then of what could be. */
 export function Suggestions({ oracleDid, overrides, onPick }: SuggestionsProps) {
   const words = useWords()
   const { plugins } = useCapabilities(oracleDid, { overrides })
   const [count, setCount] = useState(shownAtOnce)
-  const examples = [...plugins]
-    .sort((a, b) => Number(b.visibility === 'always') - Number(a.visibility === 'always'))
-    .flatMap(({ examples: own = [] }) => own)
+  const examples = examplesOf(plugins)
   return (
     <div className="oc-suggestions">
       <p className="oc-welcome">{words.nothingHere}</p>
@@ -246,7 +288,7 @@ export function Suggestions({ oracleDid, overrides, onPick }: SuggestionsProps) 
       </ul>
       {examples.length > count && (
         <button type="button" className="oc-quiet" onClick={() => setCount(count + shownAtOnce)}>
-          …
+          {words.others}
         </button>
       )}
     </div>

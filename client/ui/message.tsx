@@ -1,8 +1,11 @@
-import { memo, useState } from 'react'
+import { Fragment, memo, Suspense, useState } from 'react'
 import type { IMessage } from '../core/records.ts'
 import { CopyButton } from './copy.tsx'
+import { FileList, useDrawn } from './drawn.tsx'
 import { EditForm } from './edit-form.tsx'
 import type { Versions } from './hooks.ts'
+import type { FileListProps } from './files.tsx'
+import { straight } from './markdown/links.ts'
 import { Markdown } from './markdown/markdown.tsx'
 import { endingOf, useLook } from './parts.tsx'
 import type { ProgressOf } from './progress.tsx'
@@ -29,16 +32,19 @@ export interface MessageProps {
   /** What the reader thinks of the answer, where the oracle takes that. */
   readonly rating?: Rating
   readonly onRate?: (rating: Rating | null) => void
+  /** The model that usually answers: another one is named. */
+  readonly usual?: string
 }
 
 /** One message: what was thought, what was said, and then what was called. */
 export const Message = memo(function Message(props: MessageProps) {
-  const { message, isStreaming, waitingCall, onEdit, progress } = props
+  const { message, isStreaming, waitingCall, onEdit, progress, usual } = props
   const words = useWords()
   const { components: Parts } = useLook()
   const Below = Parts.MessageActions ?? MessageActions
   const [isEdited, setEdited] = useState(false)
-  const { type, reasoning, isReasoning = false, toolCalls = [] } = message
+  const { type, reasoning, isReasoning = false, toolCalls = [], attachments = [] } = message
+  const drawn = useDrawn(message)
   const text = textOf(message)
   const isOwn = type === 'human'
   const ending = endingOf(message, isStreaming)
@@ -61,14 +67,37 @@ export const Message = memo(function Message(props: MessageProps) {
         <Said text={text} isOwn={isOwn} isStreaming={isStreaming} />
       )}
       {toolCalls.map((call) => (
-        <Parts.ToolCard
-          key={call.id}
-          call={call}
-          waits={call.waits === true || call.id === waitingCall}
-          progress={progress?.get(call.id)}
-        />
+        <Fragment key={call.id}>
+          {drawn(call) ?? (
+            <Parts.ToolCard
+              call={call}
+              waits={call.waits === true || call.id === waitingCall}
+              progress={progress?.get(call.id)}
+            />
+          )}
+          {call.parts && (
+            <Files
+              label={straight(call.name)}
+              files={call.parts.map(({ name, type: kind, ...part }) => ({
+                ...part,
+                name: name ?? kind,
+              }))}
+            />
+          )}
+        </Fragment>
       ))}
+      <Files
+        label={words.attachments}
+        files={attachments.map(({ fileId, filename = '', mimetype = '' }) => ({
+          fileId,
+          name: filename,
+          mediaType: mimetype,
+        }))}
+      />
       {isStreaming && !isOwn && !isReasoning && <span className="oc-cursor" aria-hidden="true" />}
+      {!isOwn && usual && message.model && message.model !== usual && (
+        <p className="oc-ending">{words.answeredBy(straight(message.model))}</p>
+      )}
       {ending && <p className="oc-ending">{words[ending]}</p>}
       {!isEdited && !isStreaming && (
         <Below {...props} text={text} onBeginEdit={() => setEdited(true)} />
@@ -76,6 +105,16 @@ export const Message = memo(function Message(props: MessageProps) {
     </article>
   )
 })
+
+/** Files, where there are any. */
+function Files(props: FileListProps) {
+  if (props.files.length === 0) return null
+  return (
+    <Suspense>
+      <FileList {...props} />
+    </Suspense>
+  )
+}
 
 interface SaidProps {
   readonly text: string

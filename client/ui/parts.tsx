@@ -1,13 +1,15 @@
 import {
   createContext,
   useContext,
+  useEffect,
   useRef,
   useState,
   type ComponentType,
   type ReactNode,
 } from 'react'
 import { OracleError } from '../core/error.ts'
-import type { IMessage, ToolCall } from '../core/records.ts'
+import type { IBrowserTools, UIComponents } from '../core/page.ts'
+import type { ForeignSource, IMessage, ToolCall } from '../core/records.ts'
 import type { Approval } from '../react/use-run.ts'
 import { Markdown, type Renderers } from './markdown/markdown.tsx'
 import { straight } from './markdown/links.ts'
@@ -22,6 +24,7 @@ import { Progress, type ProgressOf, type ProgressProps } from './progress.tsx'
 import type { ConnectionLineProps, JumpToEndProps } from './thread.tsx'
 import type { ThreadListProps } from './thread-list.tsx'
 import type { WaitingProps } from './waiting.tsx'
+import { useSeconds } from './seconds.tsx'
 import { useWords } from './words.ts'
 
 /** The parts that a page may replace by its own. */
@@ -50,6 +53,10 @@ export interface Look {
   readonly components: Components
   readonly renderers?: Renderers
   readonly imageHosts?: readonly string[]
+  /** Components that the agent may show, by name. */
+  readonly uiComponents?: UIComponents
+  /** Tools that run in the page. */
+  readonly browserTools?: IBrowserTools
 }
 
 /** The props of `ToolCard`. */
@@ -74,10 +81,18 @@ export function ToolCard({ call, waits, progress }: ToolCardProps) {
       : status === 'error'
         ? words.failed
         : words.done
+  const seconds = useSeconds(state === 'isRunning')
   const card = (
-    <details className="oc-tool" data-state={state}>
+    <details className="oc-tool" data-state={state} data-tool={name}>
       <summary>
-        <bdi dir="ltr">{straight(name)}</bdi> <span className="oc-state">{said}</span>
+        <bdi dir="ltr">{straight(name)}</bdi>
+        <span className="oc-about" dir="auto">
+          {briefly(args)}
+        </span>
+        <span className="oc-state">
+          {said}
+          {seconds}
+        </span>
       </summary>
       <pre dir="ltr" tabIndex={0}>
         {shown(args)}
@@ -96,6 +111,14 @@ export function ToolCard({ call, waits, progress }: ToolCardProps) {
       <Parts.Progress progress={progress} />
     </>
   )
+}
+
+/** The arguments in a few words. */
+function briefly(args: unknown): string {
+  const text = Object.values(Object(args))
+    .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))
+    .join(', ')
+  return straight(text.length > 60 ? `${text.slice(0, 57)}…` : text)
 }
 
 /** How much of arguments and results is shown. */
@@ -149,10 +172,22 @@ export function ApprovalCard({ approval, isBusy, schema, faults = noFaults }: Ap
   // While an answer is on its way nothing waits; what was written comes back where it is not taken.
   const last = useRef(pending)
   if (pending) last.current = pending
+  const card = useRef<HTMLElement>(null)
+  // The question takes the focus only from the button that sent the message: nobody who writes or reads loses it.
+  useEffect(() => {
+    if (!isBusy && pending && hasLostFocus()) card.current?.focus()
+  }, [isBusy, pending?.toolCallId])
+  // The button that has the focus is about to go.
+  const answer = (work: () => Promise<void>) => () => {
+    card.current?.closest<HTMLElement>('.oc-messages')?.focus()
+    void work()
+  }
   if (!last.current) return null
-  const { toolName, reason, args } = last.current
+  const { toolName, reason, args, foreign = [] } = last.current
   return (
     <section
+      ref={card}
+      tabIndex={-1}
       className="oc-approval"
       data-state="waits"
       aria-label={words.waits}
@@ -160,7 +195,11 @@ export function ApprovalCard({ approval, isBusy, schema, faults = noFaults }: Ap
     >
       <strong>{words.waits}</strong>
       <p>{words.approvalOf(straight(toolName))}</p>
-      {reason && <p dir="auto">{straight(reason)}</p>}
+      {foreign.length > 0 ? (
+        <Foreign sources={foreign} />
+      ) : (
+        reason && <p dir="auto">{straight(reason)}</p>
+      )}
       {isEdited ? (
         <ArgsForm
           args={args}
@@ -176,7 +215,7 @@ export function ApprovalCard({ approval, isBusy, schema, faults = noFaults }: Ap
       )}
       <div className="oc-row">
         {!isEdited && (
-          <button type="button" disabled={isBusy} onClick={() => void approval.approve()}>
+          <button type="button" disabled={isBusy} onClick={answer(approval.approve)}>
             {words.approve}
           </button>
         )}
@@ -187,12 +226,34 @@ export function ApprovalCard({ approval, isBusy, schema, faults = noFaults }: Ap
           type="button"
           className="oc-quiet"
           disabled={isBusy}
-          onClick={() => void approval.reject()}
+          onClick={answer(async () => approval.reject())}
         >
           {words.reject}
         </button>
       </div>
     </section>
+  )
+}
+
+/** Whether no control has the focus. A browser takes it from a disabled button only when it next draws the page. */
+const hasLostFocus = () =>
+  document.activeElement === document.body || !!document.activeElement?.matches(':disabled')
+
+/** Whose words the oracle had read before it made the call: those words may have asked for the call. */
+function Foreign({ sources }: { readonly sources: readonly ForeignSource[] }) {
+  const words = useWords()
+  return (
+    <>
+      <p>{words.readBefore}</p>
+      <ul>
+        {sources.map(({ kind, tool, plugin, label = '' }) => (
+          <li key={`${kind} ${tool} ${label}`}>
+            <code>{straight(tool ?? kind)}</code> <bdi>{straight(label)}</bdi>{' '}
+            {plugin && <span className="oc-faint">{straight(plugin)}</span>}
+          </li>
+        ))}
+      </ul>
+    </>
   )
 }
 

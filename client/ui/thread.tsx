@@ -3,7 +3,9 @@ import { OracleError } from '../core/error.ts'
 import type { Attachment, IMessage, Overrides } from '../core/records.ts'
 import { useChat } from '../react/use-chat.ts'
 import { type AnnouncerWords, useChatAnnouncer } from '../react/use-chat-announcer.ts'
+import { useModels } from '../react/use-oracle.ts'
 import { useApproval, useRun } from '../react/use-run.ts'
+import { AddressContext, useAddress } from './address.ts'
 import { Asking, faultsIn } from './asking.tsx'
 import { Composer } from './composer.tsx'
 import { useFollow, useLate } from './follow.ts'
@@ -20,6 +22,7 @@ import { type Feedback, useFeedback } from './use-feedback.ts'
 import { useFiles } from './use-files.ts'
 import { type OutboxResult, useOutbox } from './use-outbox.ts'
 import { Waiting } from './waiting.tsx'
+import { useSeconds } from './seconds.tsx'
 import { useWords, type Words } from './words.ts'
 
 /** The props of `Thread`. */
@@ -33,11 +36,27 @@ export interface ThreadProps {
 
 /** One conversation, with its composer. */
 export function Thread(props: ThreadProps) {
+  const { oracleDid, sessionId, overrides } = props
+  const address = useMemo(
+    () => ({ oracleDid, sessionId, overrides }),
+    [oracleDid, sessionId, overrides?.baseUrl],
+  )
+  return (
+    <AddressContext.Provider value={address}>
+      <Conversation {...props} />
+    </AddressContext.Provider>
+  )
+}
+
+function Conversation(props: ThreadProps) {
   const { oracleDid, sessionId, overrides, onSession } = props
   const words = useWords()
-  const { components: Parts } = useLook()
+  const { components: Parts, uiComponents, browserTools } = useLook()
   const address = { oracleDid, sessionId, overrides }
-  const chat = useChat({ ...address, onPaymentRequiredError: () => undefined })
+  const chat = useChat({
+    ...{ ...address, uiComponents, browserTools },
+    onPaymentRequiredError: () => undefined,
+  })
   const { messages: all, status, isLoading, isSending, error, sendMessageError } = chat
   const run = useRun(address)
   const approval = useApproval(address)
@@ -228,6 +247,8 @@ function Messages(props: MessagesProps) {
   const { messages, isSending, waitingCall, branches, lastSaid, onSession, onInstead } = props
   const { progress, feedback } = props
   const { components } = useLook()
+  const { oracleDid, overrides } = useAddress()
+  const { model } = useModels(oracleDid, overrides)
   const One = components.Message ?? Message
   const end = messages.length - 1
   return messages.map((message, nth) => (
@@ -245,6 +266,7 @@ function Messages(props: MessagesProps) {
           ? (rating) => void feedback.rate(message, end - nth, rating).catch(() => undefined)
           : undefined
       }
+      usual={model}
       onVersion={onSession}
       onEdit={(text) => onInstead(message, text)}
       onAgain={nth === end && lastSaid ? () => onInstead(lastSaid, textOf(lastSaid)) : undefined}
@@ -259,10 +281,12 @@ const isRunning = ({ toolCalls = [] }: IMessage): boolean =>
 function Thinking({ isThinking }: { readonly isThinking: boolean }) {
   const words = useWords()
   const isLate = useLate(isThinking, 8_000)
+  const seconds = useSeconds(isThinking)
   if (!isThinking) return null
   return (
     <p className="oc-thinking" role={isLate ? 'status' : undefined}>
       {isLate ? words.stillSending : words.thinking}
+      {seconds}
     </p>
   )
 }

@@ -43,6 +43,8 @@ export interface Words {
   readonly running: string
   readonly waits: string
   readonly done: string
+  /** Of a task in a list. */
+  readonly undone: string
   readonly failed: string
   readonly stopped: string
   readonly cutOff: string
@@ -58,6 +60,8 @@ export interface Words {
   readonly toEnd: string
   readonly older: string
   readonly suggestions: string
+  /** The way to more suggestions. */
+  readonly others: string
   readonly branchOf: (nth: number, of: number) => string
   readonly earlier: string
   readonly later: string
@@ -84,6 +88,11 @@ export interface Words {
   readonly bad: string
   readonly anotherModel: (model: string, instead: string) => string
   readonly readsLess: string
+  readonly answeredBy: (model: string) => string
+  /** Above the sources that the oracle had read before it asked for something. */
+  readonly readBefore: string
+  readonly saveFile: (name: string) => string
+  readonly fileGone: (name: string) => string
 }
 
 /** The words of the parts below. */

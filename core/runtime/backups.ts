@@ -213,7 +213,8 @@ function copyWhole(): void {
   const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
   const [, source = '', target = ''] = process.argv
   try {
-    const database = new DatabaseSync(source, { readOnly: true, timeout: 5_000 })
+    const database = new DatabaseSync(source, { readOnly: true })
+    database.exec('pragma busy_timeout = 5000')
     database.prepare('vacuum into ?').run(target)
     database.close()
     const copy = new DatabaseSync(target, { readOnly: true })

@@ -196,6 +196,18 @@ const spokenOnSqlite = [
   `insert into memory_spoken (memory_spoken, rank) values ('secure-delete', 1)`,
 ]
 
+/** The same as a plain table, where SQLite has no FTS5: before Node 22.16. */
+const spokenWithoutIndex = [
+  'create table memory_spoken (owner text not null, terms text not null, run_id text not null)',
+  'create index memory_spoken_of on memory_spoken (owner)',
+]
+
+async function spokenOf(db: Database): Promise<readonly string[]> {
+  if (db.getExecutor().adapter instanceof PostgresAdapter) return spokenOnPostgres
+  const fts5 = await sql`select 1 from pragma_module_list where name = 'fts5'`.execute(db)
+  return fts5.rows.length > 0 ? spokenOnSqlite : spokenWithoutIndex
+}
+
 /** The tables of memory. A migration stays as it was first released: databases have run it. */
 export const migrations = {
   '001-memories': async (db: Database) => {
@@ -203,9 +215,8 @@ export const migrations = {
     for (const statement of statements) await sql.raw(statement).execute(db)
   },
   '002-passages': async (db: Database) => {
-    const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
-    const index = isPostgres ? spokenOnPostgres : spokenOnSqlite
-    for (const statement of [...found, ...index]) await sql.raw(statement).execute(db)
+    for (const statement of [...found, ...(await spokenOf(db))])
+      await sql.raw(statement).execute(db)
   },
   '003-denials': async (db: Database) => {
     for (const statement of everyDenial) await sql.raw(statement).execute(db)

@@ -40,23 +40,36 @@ export function bulkInsert<T extends keyof Tables>(
 export const mostListed = 128
 const listed = [1, 16, mostListed]
 
-/** Runs a query over a list of any length, in a few compiled forms whose unused places repeat the first value. */
-export function overList<R, V = string>(
+/**
+ * Runs a query over a list of any length, in a few compiled forms whose unused places repeat the first value. `more` are
+ * values beside the list; `sizes` says how long the forms are, the longest last.
+ */
+export function overList<R, V = string, M extends object = object>(
   db: RegistryDatabase,
-  build: (values: V[]) => Compilable<R>,
+  build: (values: V[], more: M) => Compilable<R>,
+  sizes: readonly number[] = listed,
 ) {
-  const statements = listed.map((size) => ({
+  const statements = sizes.map((size) => ({
     size,
-    run: prepared(db, (slots: V[]) => build(Array.from({ length: size }, (_, at) => slots[at]!))),
+    run: prepared(db, (slots: V[] & M) =>
+      build(
+        Array.from({ length: size }, (_, at) => slots[at]!),
+        slots,
+      ),
+    ),
   }))
   const largest = statements.at(-1)!
-  return async (values: readonly V[], on: RegistryDatabase = db): Promise<R[]> => {
+  return async (
+    values: readonly V[],
+    on: RegistryDatabase = db,
+    more: M = Object.create(null),
+  ): Promise<R[]> => {
     const rows: R[] = []
     for (let from = 0; from < values.length;) {
       const left = values.length - from
       const { size, run } = statements.find(({ size }) => size >= left) ?? largest
       const places = Array.from({ length: size }, (_, at) => values[from + at] ?? values[from]!)
-      const { rows: found } = await run(places, on)
+      const { rows: found } = await run(Object.assign(places, more), on)
       for (const row of found) rows.push(row)
       from += size
     }

@@ -7,7 +7,7 @@ import {
   type MintingSpec,
 } from './evaluation/definition.ts'
 import { indexTypes, type IndexType } from './indexes/tables.ts'
-import { did, entityId, isObject, name, record, wants } from './wants.ts'
+import { did, entityId, isObject, name, record, wants, wantsOneOf } from './wants.ts'
 
 const aType = 'the name of an entity type, such as "CookstoveEntity"'
 const aRole = 'the name of a role, of at most 100 characters'
@@ -193,7 +193,7 @@ export const protocolSchema = z.object(
     mints: z
       .union(
         [z.literal(true), name(200, 'what one of them stands for'), mintingSpec],
-        wants(aCredit),
+        wantsOneOf(aCredit),
       )
       .optional(),
     evaluation: evaluationSpec

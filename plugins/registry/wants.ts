@@ -7,6 +7,21 @@ export const wants = (what: string) => ({
     issue.input === undefined ? `missing; give ${what}` : `give ${what}, not ${shown(issue.input)}`,
 })
 
+/** The same for a union whose last option is an object: where the request has an object, it says what is wrong inside. */
+export const wantsOneOf = (what: string) => ({
+  error({ input, errors }: UnionIssue) {
+    const inner = isObject(input) ? errors?.at(-1)?.[0] : undefined
+    if (!inner) return wants(what).error({ input })
+    return inner.path.length > 0 ? `${inner.path.join('.')}: ${inner.message}` : inner.message
+  },
+})
+
+/** What zod tells of a value that fits no option of a union. */
+interface UnionIssue {
+  readonly input?: unknown
+  readonly errors?: readonly (readonly { path: PropertyKey[]; message: string }[])[]
+}
+
 /** A value as messages quote it: at most 60 characters of JSON. */
 export function shown(value: unknown): string {
   const text = JSON.stringify(value, onlyFirst) ?? String(value)

@@ -34,3 +34,35 @@ test('a view is served once it is built, at its path alone, and is not sent twic
   expect((await get('/tolls/view.js.map')).status).toBe(404)
   expect((await get('/tolls/view.js', { method: 'POST' })).status).toBeGreaterThan(403)
 })
+
+test.each([
+  ['br', 'br'],
+  ['gzip', 'gzip'],
+  ['br;q=0, gzip', 'gzip'],
+  ['identity', null],
+  ['br;q=0, gzip;q=0', null],
+  ['something-else', null],
+])('a view for a browser that takes %s is sent as %s', async (takes, coding) => {
+  const folder = mkdtempSync(join(tmpdir(), 'built-view-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const file = join(folder, 'view.js')
+  const source = `export default () => () => ${JSON.stringify('toll '.repeat(500))}`
+  writeFileSync(file, source)
+  const tolls = definePlugin({
+    name: 'tolls',
+    summary: 'Says what a crossing costs.',
+    web: { '/tolls': builtView('/tolls/view.js', pathToFileURL(file)) },
+  })
+  const app = await testApp({ plugins: [tolls], model: scriptedModel([]) })
+  onTestFinished(() => app.close())
+  const get = (more = {}) =>
+    fetch(`${app.url}/tolls/view.js`, { headers: { 'accept-encoding': takes, ...more } })
+  const served = await get()
+  expect(served.headers.get('content-encoding')).toBe(coding)
+  expect(served.headers.get('vary')).toContain('Accept-Encoding')
+  expect(Number(served.headers.get('content-length')) < source.length).toBe(coding !== null)
+  expect(await served.text()).toBe(source)
+  const etag = served.headers.get('etag') ?? ''
+  expect(/-(br|gzip)"$/.exec(etag)?.[1] ?? null).toBe(coding)
+  expect((await get({ 'if-none-match': etag })).status).toBe(304)
+})

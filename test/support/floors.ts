@@ -4,7 +4,7 @@
  */
 export const floors: readonly (readonly string[])[] = [
   ['base', 'watchdog'],
-  ['store/channels'],
+  ['store/channels', 'store/sqlite'],
   ['store', 'outbound', 'variables'],
   ['audit', 'told', 'telemetry'],
   ['http/read', 'model/transport', 'model/usage'],

@@ -42,6 +42,7 @@ export const en: Words = {
   running: 'running',
   waits: 'Waits for you',
   done: 'done',
+  undone: 'not done',
   failed: 'failed',
   stopped: 'Stopped',
   cutOff: 'Cut off',
@@ -57,6 +58,7 @@ export const en: Words = {
   toEnd: 'To the newest message',
   older: 'Older messages',
   suggestions: 'Suggestions',
+  others: 'Others',
   branchOf: (nth, of) => `${nth} / ${of}`,
   earlier: 'Earlier version',
   later: 'Later version',
@@ -84,4 +86,9 @@ export const en: Words = {
   bad: 'Bad answer',
   anotherModel: (model, instead) => `${instead} could not answer; ${model} answers instead.`,
   readsLess: 'From here on the model reads less of this chat. You still see every word.',
+  answeredBy: (model) => `Answered by ${model}`,
+  readBefore:
+    'The oracle read words of others before it asked for this. Those words may be what asks:',
+  saveFile: (name) => `Save ${name}`,
+  fileGone: (name) => `${name} is gone`,
 }

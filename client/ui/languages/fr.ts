@@ -42,6 +42,7 @@ export const fr: Words = {
   running: 'en cours',
   waits: 'Attend votre accord',
   done: 'fait',
+  undone: 'à faire',
   failed: 'échec',
   stopped: 'Arrêté',
   cutOff: 'Interrompu',
@@ -57,6 +58,7 @@ export const fr: Words = {
   toEnd: 'Au dernier message',
   older: 'Messages plus anciens',
   suggestions: 'Suggestions',
+  others: 'Autres',
   branchOf: (nth, of) => `${nth} / ${of}`,
   earlier: 'Version précédente',
   later: 'Version suivante',
@@ -85,4 +87,9 @@ export const fr: Words = {
   anotherModel: (model, instead) => `${instead} n’a pas pu répondre ; ${model} répond à sa place.`,
   readsLess:
     'À partir d’ici, le modèle lit moins de cette conversation. Vous voyez toujours chaque mot.',
+  answeredBy: (model) => `Réponse de ${model}`,
+  readBefore:
+    'Avant de demander ceci, l’oracle a lu des mots d’autrui. Ce sont peut-être eux qui demandent :',
+  saveFile: (name) => `Enregistrer ${name}`,
+  fileGone: (name) => `${name} n’existe plus`,
 }

@@ -42,6 +42,7 @@ export const sw: Words = {
   running: 'inaendelea',
   waits: 'Inakusubiri',
   done: 'tayari',
+  undone: 'bado',
   failed: 'imeshindwa',
   stopped: 'Imesimamishwa',
   cutOff: 'Imekatika',
@@ -57,6 +58,7 @@ export const sw: Words = {
   toEnd: 'Kwenye ujumbe mpya',
   older: 'Ujumbe wa zamani',
   suggestions: 'Mapendekezo',
+  others: 'Mengine',
   branchOf: (nth, of) => `${nth} / ${of}`,
   earlier: 'Toleo la awali',
   later: 'Toleo linalofuata',
@@ -85,4 +87,9 @@ export const sw: Words = {
   anotherModel: (model, instead) => `${instead} haikuweza kujibu; ${model} inajibu badala yake.`,
   readsLess:
     'Kuanzia hapa modeli inasoma sehemu tu ya mazungumzo haya. Wewe bado unaona kila neno.',
+  answeredBy: (model) => `Imejibiwa na ${model}`,
+  readBefore:
+    'Oracle ilisoma maneno ya wengine kabla ya kuomba hili. Huenda maneno hayo ndiyo yanayoomba:',
+  saveFile: (name) => `Hifadhi ${name}`,
+  fileGone: (name) => `${name} haipo tena`,
 }

@@ -146,7 +146,7 @@ function Entry({
   const { task, children } = item
   return (
     <li dir="auto" className={task === undefined ? undefined : 'oc-task'}>
-      {task !== undefined && <input type="checkbox" checked={task} disabled readOnly />}
+      {task !== undefined && <Task isDone={task} />}
       <Blocks blocks={children} look={look} isTight={isTight} isOpen={isOpen} />
     </li>
   )
@@ -344,3 +344,17 @@ const Code = memo(function Code({ text, language, isOpen, render }: CodeProps) {
     </div>
   )
 })
+
+/** Whether a task of a list is done, as a box that nobody can press. */
+function Task({ isDone }: { readonly isDone: boolean }) {
+  const words = useWords()
+  return (
+    <input
+      type="checkbox"
+      checked={isDone}
+      disabled
+      readOnly
+      aria-label={isDone ? words.done : words.undone}
+    />
+  )
+}

@@ -2,6 +2,7 @@ import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
+import { isOlderNode } from '../store/sqlite/older-node.ts'
 import type { Store } from '../store/store.ts'
 import { growthPerDay } from './growth.ts'
 
@@ -145,6 +146,14 @@ async function count(db: Store['db'], table: string): Promise<number> {
 
 const tableBytes = `select coalesce(s.tbl_name, d.name) as name, sum(d.pgsize) as bytes
   from dbstat('main', 1) as d left join sqlite_schema as s on s.name = d.name group by 1`
+/**
+ * Before Node 22.16 SQLite does not tell of its pages. These are the statements, one for each table, that say how long the
+ * values of a table are: an estimate, without indexes.
+ */
+const estimates = `select 'select ' || quote(t.name) || ' as name, coalesce(sum(' ||
+    group_concat('coalesce(octet_length("' || replace(c.name, '"', '""') || '"), 0)', ' + ') ||
+    '), 0) as bytes from "' || replace(t.name, '"', '""') || '"' as text
+  from sqlite_schema as t join pragma_table_info(t.name) as c where t.type = 'table' group by t.name`
 const fileBytes = `select page_count * page_size as bytes, freelist_count * page_size as freeBytes
   from pragma_page_count, pragma_page_size, pragma_freelist_count`
 
@@ -155,11 +164,18 @@ interface FileBytes {
 
 async function ofSqlite({ db, file }: MeasuredStore, isCounting: boolean): Promise<Read> {
   if (file !== undefined) return ofFile(file, isCounting)
-  const { rows } = await sql.raw<Size>(tableBytes).execute(db)
+  const { rows } = isOlderNode ? await estimated(db) : await sql.raw<Size>(tableBytes).execute(db)
   const whole = await sql.raw<FileBytes>(fileBytes).execute(db)
   const sizes: Size[] = []
   for (const { name, bytes } of rows) sizes.push({ name, bytes, rows: await count(db, name) })
   return { sizes, ...(whole.rows[0] ?? { bytes: 0, freeBytes: 0 }) }
+}
+
+async function estimated(db: Store['db']): Promise<{ readonly rows: Size[] }> {
+  const rows: Size[] = []
+  for (const { text } of (await sql.raw<{ text: string }>(estimates).execute(db)).rows)
+    rows.push(...(await sql.raw<Size>(text).execute(db)).rows)
+  return { rows }
 }
 
 /** Reads the file in a thread with a connection of its own, because SQLite goes through all pages of the file. */
@@ -167,7 +183,10 @@ function ofFile(file: string, isCounting: boolean): Promise<Read> {
   const read = Promise.withResolvers<Read>()
   const thread = new Worker(`(${readInThread})()`, {
     eval: true,
-    workerData: { file, tableBytes, fileBytes, rows: isCounting ? 'count(*)' : '0' },
+    workerData: {
+      ...{ file, tableBytes, fileBytes, rows: isCounting ? 'count(*)' : '0' },
+      ...(isOlderNode && { estimates }),
+    },
     name: 'storage',
     execArgv: ['--report-exclude-env'],
     env: {},
@@ -189,12 +208,16 @@ function ofFile(file: string, isCounting: boolean): Promise<Read> {
 function readInThread(): void {
   const { workerData, parentPort } = process.getBuiltinModule('node:worker_threads')
   const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
-  const { file, tableBytes, fileBytes, rows }: Record<string, string> = workerData
-  const database = new DatabaseSync(file ?? '', { readOnly: true, timeout: 5_000 })
+  const { file, tableBytes, estimates, fileBytes, rows }: Record<string, string> = workerData
+  const database = new DatabaseSync(file ?? '', { readOnly: true })
+  database.exec('pragma busy_timeout = 5000')
   const all = (text = '') => database.prepare(text).all()
   // One transaction, so that the figures agree with each other.
   database.exec('begin')
-  const sizes = all(tableBytes).map((table) => {
+  const tables = estimates
+    ? all(estimates).flatMap(({ text }) => all(String(text)))
+    : all(tableBytes)
+  const sizes = tables.map((table) => {
     const name = String(table.name).replaceAll('"', '""')
     return { ...table, ...all(`select ${rows} as rows from "${name}" limit 1`)[0] }
   })

@@ -16,6 +16,7 @@ import type { BusState } from './channels/bus-line.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
+import { isOpen, refuseNewerDatabase } from './sqlite/older-node.ts'
 import type { PostgresChannels as ListeningChannels } from './postgres-channels.ts'
 import type { LimitsBy } from './postgres.ts'
 import {
@@ -142,7 +143,7 @@ async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Pro
     },
     async end() {
       await db.destroy()
-      if (database.isOpen && !isKept) database.close()
+      if (isOpen(database) && !isKept) database.close()
       await wal?.close()
     },
     async cut() {
@@ -163,7 +164,9 @@ async function openInDir(dataDir: DataDir): Promise<DatabaseSync> {
     // SQLite gives the files beside it (-wal, -shm) the mode of the database.
     await dataDir.restrict('oracle.sqlite', { create: true })
     for (const beside of ['-wal', '-shm']) await dataDir.restrict(`oracle.sqlite${beside}`)
-    return await openSharedSqlite(path)
+    const database = await openSharedSqlite(path)
+    refuseNewerDatabase(database, path)
+    return database
   } catch (error) {
     if (error instanceof RuntimeError || !(error instanceof Error)) throw error
     throw new RuntimeError('DATA_DIR_UNUSABLE', `${path} cannot be opened: ${error.message}.`, {

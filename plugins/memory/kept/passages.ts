@@ -40,6 +40,7 @@ const termsOf = (text: string): string[] => [
 export class Passages {
   readonly isPostgres: boolean
   readonly #add
+  #isIndexed: boolean | undefined
 
   constructor(db: MemoryDatabase) {
     this.isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
@@ -101,10 +102,12 @@ export class Passages {
         await sql`delete from memory_spoken where run_id in (${sql.join(part)})`.execute(trx)
       else {
         const named = part.map((runId) => hashed('r', runId)).join(' OR ')
-        await sql`delete from memory_spoken where rowid in
-          (select rowid from memory_spoken where memory_spoken match ${`owner:(${named})`})`.execute(
-          trx,
-        )
+        await (
+          (await this.#hasIndex(trx))
+            ? sql`delete from memory_spoken where rowid in
+              (select rowid from memory_spoken where memory_spoken match ${`owner:(${named})`})`
+            : sql`delete from memory_spoken where run_id in (${sql.join(part)})`
+        ).execute(trx)
       }
     }
   }
@@ -115,10 +118,20 @@ export class Passages {
     if (this.isPostgres)
       await sql`delete from memory_spoken where terms @@ ${`'${owner}'`}::tsquery`.execute(trx)
     else
-      await sql`delete from memory_spoken where rowid in
-        (select rowid from memory_spoken where memory_spoken match ${`owner:${owner}`})`.execute(
-        trx,
-      )
+      await (
+        (await this.#hasIndex(trx))
+          ? sql`delete from memory_spoken where rowid in
+            (select rowid from memory_spoken where memory_spoken match ${`owner:${owner}`})`
+          : sql`delete from memory_spoken where owner glob ${`${owner} *`}`
+      ).execute(trx)
+  }
+
+  /** Whether SQLite indexes the words: not in a database that a Node before 22.16 has made, which has no FTS5. */
+  async #hasIndex(db: MemoryDatabase): Promise<boolean> {
+    const asked = sql`select 1 from sqlite_schema
+      where name = 'memory_spoken' and sql like '%using fts5%'`
+    this.#isIndexed ??= (await asked.execute(db)).rows.length > 0
+    return this.#isIndexed
   }
 
   async #runsWith(
@@ -133,13 +146,23 @@ export class Passages {
           join memory_passages as passage on passage.run_id = spoken.run_id
           where spoken.terms @@ ${`'${owner}' & (${terms.map((term) => `'${term}'`).join(by === 'and' ? ' & ' : ' | ')})`}::tsquery
           order by passage.at desc limit ${mostRead}`
-      : sql`select run_id from memory_spoken
+      : !(await this.#hasIndex(db))
+        ? withoutIndex(owner, terms, by)
+        : sql`select run_id from memory_spoken
           where memory_spoken match ${`owner:${owner} AND terms:(${terms.join(` ${by.toUpperCase()} `)})`}
           order by rowid desc limit ${mostRead}`
     const { rows } = await query.execute(db)
     return (rows as readonly { run_id: string }[]).map(({ run_id }) => run_id)
   }
 }
+
+/** The question to a SQLite without FTS5: whether a list has one of the words, or all. */
+const withoutIndex = (owner: string, terms: readonly string[], by: 'and' | 'or') =>
+  sql`select run_id from memory_spoken where owner glob ${`${owner} *`}
+    and (${sql.join(
+      terms.map((term) => sql`instr(terms, ${term}) > 0`),
+      by === 'and' ? sql` and ` : sql` or `,
+    )}) order by rowid desc limit ${mostRead}`
 
 /** Passages by how many of the asked words they have, a rare one counting more, then the newest first. */
 function ranked(found: readonly Passage[], asked: readonly string[]): Passage[] {

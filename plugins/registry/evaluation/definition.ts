@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { RuntimeError, type Fault } from '#core'
 import type { Actor } from '../rights/actor.ts'
 import { refused } from '../refusal.ts'
-import { entityId, name, record, wants } from '../wants.ts'
+import { entityId, name, record, wants, wantsOneOf } from '../wants.ts'
 import { ExpressionCheck, valuesNamedIn } from './expression.ts'
 
 /** What a rule decides: a verdict, a person, or the agent. */
@@ -47,7 +47,8 @@ export const evaluationSpec = z.strictObject(
 /** How claims of a protocol are evaluated without a hand. */
 export type EvaluationSpec = z.output<typeof evaluationSpec>
 
-const fraction = z.number().min(0).lt(1)
+const aFraction = 'a number of at least 0 and below 1'
+const fraction = z.number(wants(aFraction)).min(0, wants(aFraction)).lt(1, wants(aFraction))
 
 /** How a credit is made of an approved claim. */
 export const mintingSpec = z.strictObject(
@@ -65,13 +66,16 @@ export const mintingSpec = z.strictObject(
       .describe('Digits kept, rounded down; default 6'),
     values: named.optional(),
     imprecision: z
-      .union([
-        fraction,
-        z.strictObject({
-          role: name(100, 'the role of the edge from the project to the asset'),
-          otherwise: fraction,
-        }),
-      ])
+      .union(
+        [
+          fraction,
+          z.strictObject({
+            role: name(100, 'the role of the edge from the project to the asset'),
+            otherwise: fraction,
+          }),
+        ],
+        wantsOneOf('the share that imprecision takes, or { role, otherwise }'),
+      )
       .describe(
         'The share that imprecision takes; or the role of the edge by which the project of the asset is found',
       ),

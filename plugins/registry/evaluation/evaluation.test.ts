@@ -271,6 +271,15 @@ await onEachDatabase('evaluation without a hand', (where) => {
     expect(
       (await faults({ evaluation: { rules: [{ when: true, then: 'agent', because: 'x' }] } })).path,
     ).toBe('evaluation.rules.0.then')
+    const mints = { unit: 't', type: 'Credit', property: 'minutes', quantity: 1 }
+    const imprecise = [
+      [mints, 'imprecision: missing; give the share that imprecision takes'],
+      [{ ...mints, imprecision: { role: 'distributes' } }, 'imprecision: otherwise: missing'],
+      [{ ...mints, imprecision: 1 }, 'below 1, not 1'],
+      [7, 'give true or a text'],
+    ] as const
+    for (const [given, words] of imprecise)
+      expect((await faults({ mints: given })).message, JSON.stringify(given)).toContain(words)
     const user = await app.user()
     await user.granted('registry/*')
     const answer = await user.post('/v1/protocols', { type: 'Protocol', ...rule(true) })

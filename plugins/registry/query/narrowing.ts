@@ -1,31 +1,35 @@
-import { overList } from '../bulk.ts'
+import { mostListed, overList } from '../bulk.ts'
 import { seenAmong } from '../rights/seen-among.ts'
 import type { Reader } from '../rights/reader.ts'
 import type { RegistryDatabase } from '../tables.ts'
 import type { Bound, EdgeCondition } from './binding.ts'
 import { edgesThatMust, type Driver } from './plan.ts'
-import type { Narrow, Walking } from './walking.ts'
+import { narrowedSize, type Narrow, type Walking } from './walking.ts'
 
 /** Up to how many positions of an edge or an index are counted, and how many of an index are taken as a set. */
 const mostProbed = 4096
+
+/** The lengths of lists: a slice that is narrowed is one statement. */
+const lengths = [16, mostListed, narrowedSize]
 
 /**
  * Intersects edges and indexes before any entity is read: of several ways to what a query asks for it takes the shortest,
  * and along this way leaves out what the others do not have.
  */
 export class Narrowing {
-  readonly #db: RegistryDatabase
   readonly #walking: Walking
-  readonly #byOrdinal
+  readonly #holders: Holders
   readonly #byDid
 
-  constructor(db: RegistryDatabase, walking: Walking) {
-    this.#db = db
+  constructor(db: RegistryDatabase, walking: Walking, holders: Holders) {
     this.#walking = walking
-    const ids = db.selectFrom('registry_entities').select(['did', 'ordinal'])
-    type Ids = { did: string; ordinal: number }
-    this.#byOrdinal = overList<Ids, number>(db, (ordinals) => ids.where('ordinal', 'in', ordinals))
-    this.#byDid = overList<Ids>(db, (dids) => ids.where('did', 'in', dids))
+    this.#holders = holders
+    this.#byDid = overList<{ did: string; ordinal: number }>(
+      db,
+      (dids) =>
+        db.selectFrom('registry_entities').select(['did', 'ordinal']).where('did', 'in', dids),
+      lengths,
+    )
   }
 
   /** Which of several drivers has the fewest positions; the first where none has few. */
@@ -56,39 +60,113 @@ export class Narrowing {
     )
     if (!ordinals && edges.length === 0) return undefined
     return async (positions) => {
-      const byDid = driver.kind === 'edges'
-      const rows = byDid
-        ? await this.#byDid(positions.map(({ value }) => String(value)))
-        : await this.#byOrdinal(positions.map(({ ordinal }) => ordinal))
-      let kept = ordinals ? rows.filter(({ ordinal }) => ordinals.has(ordinal)) : rows
-      for (const edge of edges) {
-        const dids = kept.map(({ did }) => did)
-        const holding = await holdersOf(this.#db, edge, dids, reader)
-        kept = kept.filter(({ did }) => holding.has(did))
+      if (driver.kind === 'values') {
+        let kept = positions.map(({ ordinal }) => ordinal)
+        for (const edge of edges) kept = await this.#holders.amongOrdinals(edge, kept, reader)
+        const left = new Set(kept)
+        return positions.filter(({ ordinal }) => left.has(ordinal))
       }
-      const left = new Set(kept.map(({ did, ordinal }) => (byDid ? did : ordinal)))
-      return positions.filter(({ value, ordinal }) => left.has(byDid ? String(value) : ordinal))
+      let kept = positions.map(({ value }) => String(value))
+      if (ordinals)
+        kept = (await this.#byDid(kept)).flatMap(({ did, ordinal }) =>
+          ordinals.has(ordinal) ? [did] : [],
+        )
+      for (const edge of edges) kept = [...(await this.#holders.among(edge, kept, reader))]
+      const left = new Set(kept)
+      return positions.filter(({ value }) => left.has(String(value)))
     }
   }
 }
 
-/** Which of some entities a condition on edges holds of. An edge from an entity that the reader does not see counts for nothing. */
-export async function holdersOf(
-  db: RegistryDatabase,
-  { direction, role, dids: asked }: EdgeCondition,
-  dids: readonly string[],
-  reader: Reader,
-): Promise<ReadonlySet<string>> {
-  const others = direction === 'in' ? [...(await seenAmong(db, 'entity', asked, reader))] : asked
-  const [own, other] =
-    direction === 'in' ? (['target', 'source'] as const) : (['source', 'target'] as const)
-  if (others.length === 0 || dids.length === 0) return new Set()
-  const rows = await db
-    .selectFrom('registry_edges')
-    .select(`${own} as did`)
-    .where(own, 'in', dids)
-    .where('role', '=', role)
-    .where(other, 'in', others)
-    .execute()
-  return new Set(rows.map(({ did }) => did))
+/** What one statement asks of edges: a role, and the entity at the other end. */
+interface Asked {
+  readonly role: string
+  readonly other: string
 }
+
+/** Tells of which entities a condition on edges holds. An edge from an entity that the reader does not see counts for nothing. */
+export class Holders {
+  readonly #db: RegistryDatabase
+  readonly #dids
+  readonly #ordinals
+
+  constructor(db: RegistryDatabase) {
+    this.#db = db
+    const dids = (own: End, other: End) =>
+      overList<{ did: string }, string, Asked>(
+        db,
+        (values, asked) =>
+          db
+            .selectFrom('registry_edges')
+            .select(`${own} as did`)
+            .where(own, 'in', values)
+            .where('role', '=', asked.role)
+            .where(other, '=', asked.other),
+        lengths,
+      )
+    this.#dids = { out: dids('source', 'target'), in: dids('target', 'source') }
+    // Only what holds comes out of the database, and of the entities it reads the ids alone.
+    const ordinals = (own: End, other: End) =>
+      overList<{ ordinal: number }, number, Asked>(
+        db,
+        (values, asked) =>
+          db
+            .selectFrom('registry_entities as one')
+            .select('one.ordinal')
+            .where('one.ordinal', 'in', values)
+            .where(({ exists, selectFrom }) =>
+              exists(
+                selectFrom('registry_edges as edge')
+                  .select('edge.role')
+                  .whereRef(`edge.${own}`, '=', 'one.did')
+                  .where('edge.role', '=', asked.role)
+                  .where(`edge.${other}`, '=', asked.other),
+              ),
+            ),
+        lengths,
+      )
+    this.#ordinals = { out: ordinals('source', 'target'), in: ordinals('target', 'source') }
+  }
+
+  /** Those of some entities, by their DIDs. */
+  async among(
+    { direction, role, dids: asked }: EdgeCondition,
+    dids: readonly string[],
+    reader: Reader,
+  ): Promise<ReadonlySet<string>> {
+    const holding = new Set<string>()
+    if (dids.length === 0) return holding
+    for (const other of await this.#others(direction, asked, reader))
+      for (const { did } of await this.#dids[direction](dids, this.#db, { role, other }))
+        holding.add(did)
+    return holding
+  }
+
+  /** Those of some entities, by their ordinals. */
+  async amongOrdinals(
+    { direction, role, dids: asked }: EdgeCondition,
+    ordinals: readonly number[],
+    reader: Reader,
+  ): Promise<number[]> {
+    const holding = new Set<number>()
+    if (ordinals.length === 0) return []
+    for (const other of await this.#others(direction, asked, reader))
+      for (const { ordinal } of await this.#ordinals[direction](ordinals, this.#db, {
+        role,
+        other,
+      }))
+        holding.add(ordinal)
+    return [...holding]
+  }
+
+  /** The entities at the other end, as far as an edge with them counts for the reader. */
+  async #others(
+    direction: EdgeCondition['direction'],
+    asked: readonly string[],
+    reader: Reader,
+  ): Promise<Iterable<string>> {
+    return direction === 'in' ? seenAmong(this.#db, 'entity', asked, reader) : new Set(asked)
+  }
+}
+
+type End = 'source' | 'target'

@@ -11,7 +11,7 @@ import { printOf, readPosition, writePosition } from './cursor.ts'
 import { parse, type Condition, type Parameters } from './grammar.ts'
 import { firstIn, gatherFrom, type Sorted } from './gathering.ts'
 import { holds, type Read } from './matching.ts'
-import { holdersOf, Narrowing } from './narrowing.ts'
+import { Holders, Narrowing } from './narrowing.ts'
 import { besides, plan, type Driver } from './plan.ts'
 import { orderOf, Walking, type Met, type Narrow, type Position } from './walking.ts'
 
@@ -66,12 +66,14 @@ export class Queries {
   readonly #lists: Lists
   readonly #walking: Walking
   readonly #narrowing: Narrowing
+  readonly #holders: Holders
 
   constructor(db: RegistryDatabase, lists: Lists) {
     this.#db = db
     this.#lists = lists
     this.#walking = new Walking(db)
-    this.#narrowing = new Narrowing(db, this.#walking)
+    this.#holders = new Holders(db)
+    this.#narrowing = new Narrowing(db, this.#walking, this.#holders)
   }
 
   /** A page of the entities of which a condition holds, as far as the reader sees them. */
@@ -235,7 +237,7 @@ export class Queries {
     if (!condition || met.length === 0) return holding
     const dids = met.map(({ row }) => row.did)
     for (const one of edgeConditionsOf(condition))
-      holding.set(one, await holdersOf(this.#db, one, dids, reader))
+      holding.set(one, await this.#holders.among(one, dids, reader))
     return holding
   }
 

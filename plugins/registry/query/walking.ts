@@ -26,7 +26,7 @@ export const sliceSize = mostListed
 const mostLooks = 100
 
 /** How many positions a slice looks at where something leaves out most of them before their entities are read. */
-const narrowedSize = 4 * sliceSize
+export const narrowedSize = 8 * sliceSize
 
 /** Leaves out the positions of entities that a query cannot find. */
 export type Narrow = (

@@ -32,6 +32,25 @@ function isAddress(text: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && host === '127.0.0.1')
 }
 
+const loopback: ReadonlySet<string> = new Set([
+  '127.0.0.1',
+  'localhost',
+  '[::1]',
+  '0.0.0.0',
+  '[::]',
+])
+
+/** Whether an address is one of the server that is told by its own address, however the host is written. */
+export function isOfServer(url: string, own: string): boolean {
+  if (!URL.canParse(own)) return false
+  const [one, other] = [url, own].map((text) => {
+    const { protocol, hostname, port } = new URL(text)
+    const host = hostname.replace(/\.+$/, '')
+    return `${loopback.has(host) ? 'loopback' : host}:${port || (protocol === 'https:' ? 443 : 80)}`
+  })
+  return one === other
+}
+
 const aSecret = '"whsec_" and base64, or any other text, of 16 to 200 characters'
 
 /** The request that makes a subscription. */

@@ -1,4 +1,7 @@
-import { expect, it } from 'vitest'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, it, onTestFinished } from 'vitest'
 import { fakeWebhook, testApp } from '#core/testing'
 import registry from '../index.ts'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
@@ -128,3 +131,69 @@ it('outlive a receiver that is down for an hour, and lose nothing', async () => 
   expect(app.log.length).toBeGreaterThan(0)
   expect(app.log.join()).not.toContain(receiver.secret)
 }, 60_000)
+
+it('outlive a receiver where nothing listens for an hour, and tell the changes of each entity in order', async () => {
+  const heard: { id: string; did: string; version: number }[] = []
+  const receiver = createServer((request, response) => {
+    let text = ''
+    request.on('data', (chunk: Buffer) => (text += chunk.toString()))
+    request.on('end', () => {
+      heard.push({ ...JSON.parse(text), id: String(request.headers['webhook-id']) })
+      response.writeHead(204).end()
+    })
+  })
+  const listen = async (port: number) => {
+    receiver.listen(port, '127.0.0.1')
+    await once(receiver, 'listening')
+    return (receiver.address() as AddressInfo).port
+  }
+  const port = await listen(0)
+  receiver.close()
+  await using app = await testApp({ plugins: [registry], env: { API_KEY: apiKeys }, clock: true })
+  const secret = 'a-secret-that-nobody-logs'
+  const send = async (path: string, body: object) =>
+    (await app.post(path, body, asKey)).body as { did: string; id: string }
+  const { did: protocol } = await send('/v1/protocols', {
+    type: 'Protocol',
+    properties: { n: 'number' },
+  })
+  const { id } = await send('/v1/subscriptions', { url: `http://127.0.0.1:${port}/x`, secret })
+  const dids: string[] = []
+  for (let n = 0; n < 2; n++)
+    dids.push((await send('/v1/entities', { type: 'Stove', protocol, properties: {} })).did)
+  for (let n = 1; n <= 3; n++)
+    for (const did of dids)
+      await app.patch(`/v1/entities/${did}`, { properties: { n } }, { ...asKey, 'if-match': '*' })
+  await app.clock.advance('1h')
+  expect((await app.get(`/v1/subscriptions/${id}`, { headers: asKey })).body.state).toBe('active')
+  expect(heard).toEqual([])
+  await listen(port)
+  onTestFinished(() => {
+    receiver.closeAllConnections()
+    receiver.close()
+  })
+  for (let hours = 0; hours < 3 && heard.length < 8; hours++) await app.clock.advance('1h')
+  expect(new Set(heard.map((one) => one.id)).size).toBe(8)
+  for (const did of dids)
+    expect(heard.filter((one) => one.did === did).map(({ version }) => version)).toEqual([
+      1, 2, 3, 4,
+    ])
+  expect(app.log.join()).not.toContain(secret)
+}, 120_000)
+
+it('are refused where they would post to their own server, however its name is written', async () => {
+  const env = { API_KEY: apiKeys, PUBLIC_URL: 'https://oracle.example' }
+  await using app = await testApp({ plugins: [registry], env })
+  const secret = 'a-secret-of-sixteen'
+  for (const url of [
+    'https://oracle.example/v1/entities',
+    'https://ORACLE.example:443/',
+    'https://oracle.example./x',
+  ])
+    expect(await app.post('/v1/subscriptions', { url, secret }, asKey)).toMatchObject({
+      status: 400,
+      body: { message: expect.stringContaining('the address of this server') },
+    })
+  const other = { url: 'https://oracle.example:8443/', secret }
+  expect((await app.post('/v1/subscriptions', other, asKey)).status).toBe(201)
+})

@@ -7,7 +7,7 @@ import { invalid, notFound } from '../refusal.ts'
 import type { Actor } from '../rights/actor.ts'
 import type { Reader } from '../rights/reader.ts'
 import type { ChangeRow, EntityRow, RegistryDatabase } from '../tables.ts'
-import type { SubscriptionRequest } from './request.ts'
+import { isOfServer, type SubscriptionRequest } from './request.ts'
 import type { SubscriptionRow } from './tables.ts'
 
 /** A subscription as its owner sees it: without the secret. */
@@ -55,8 +55,7 @@ export class Subscriptions {
 
   /** Makes a subscription, which hears of the changes from now on. */
   async create(actor: Actor, { where, url, secret }: SubscriptionRequest): Promise<Subscription> {
-    const own = this.#oracle.url()
-    if (URL.canParse(own) && new URL(own).host === new URL(url).host)
+    if (isOfServer(url, this.#oracle.url()))
       throw invalid('url', 'it is the address of this server, which would hear of itself')
     if (where !== undefined) parse(where)
     const reader = this.#readerOf({ reader: actor.did ?? null })

@@ -74,8 +74,12 @@ await onEachDatabase('the rules of sampling are enforced', ({ databaseUrl }) => 
     expect(erConservative).toBeCloseTo(1000 * (1 - relHalfWidth), 9)
     expect(await post(`${path}/recalculate`, { ...larger, er: -1 })).toMatchObject({
       status: 400,
-      body: { message: expect.stringContaining('er') },
+      body: { details: [{ path: 'er', message: 'give a number of at least 0, not -1' }] },
     })
+    // Before a period the precision itself is taken off, whatever a request says of it.
+    const eager = { ...small, expectedER: 1000, imprecisionDiscount: 0 }
+    const { working } = (await post('/v1/sampling', eager)).body
+    expect(working).toMatchObject({ imprecisionDiscount: 0.05, erConservative: 950 })
   })
 
   it('rule 4: mean and deviation are justified, and the values of the calculation are checked', async () => {

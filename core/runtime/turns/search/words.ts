@@ -63,6 +63,10 @@ export function indexed(did: string, text: string): string {
 export const askSqlite = (did: string, wanted: readonly string[]): string =>
   wanted.map((word) => `"${ownerOf(did)}${word}" *`).join(' AND ')
 
+/** The same question to SQLite without an index: patterns that the words, with a space before each, all fit. */
+export const likeSqlite = (did: string, wanted: readonly string[]): string[] =>
+  wanted.map((word) => `% ${ownerOf(did)}${word}%`)
+
 /** The same question to PostgreSQL. A word has letters and digits alone, so nothing in it needs an escape. */
 export const askPostgres = (did: string, wanted: readonly string[]): string =>
   wanted.map((word) => `'${ownerOf(did)}${word}':*`).join(' & ')

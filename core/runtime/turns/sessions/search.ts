@@ -2,12 +2,13 @@ import { type RawBuilder, sql } from 'kysely'
 import { messageOf, positionOf } from '../journal/steps.ts'
 import type { RunDatabase } from '../journal/tables.ts'
 import { takeSession } from '../journal/take-session.ts'
-import { isPostgres } from '../search/tables.ts'
+import { isIndexed, isPostgres } from '../search/tables.ts'
 import {
   askPostgres,
   askSqlite,
   hasAll,
   indexed,
+  likeSqlite,
   type Snippet,
   snippetOf,
   wishedWords,
@@ -40,6 +41,7 @@ const isUnread = sql`exists (select 1 from kernel_steps as step
 export class Search {
   readonly #db: RunDatabase
   readonly #isPostgres: boolean
+  #isIndexed: boolean | undefined
   readonly #reading = new Map<string, Promise<boolean>>()
 
   constructor(db: RunDatabase) {
@@ -55,7 +57,7 @@ export class Search {
     const titled = await this.#titled(did, wanted)
     const named = titled.length === 0 ? sql`` : sql`or kernel_sessions.id in (${sql.join(titled)})`
     const only: RawBuilder<boolean> = sql`(kernel_sessions.id in
-      (select session_id from kernel_search where ${this.#has(did, wanted)}) ${named})`
+      (select session_id from kernel_search where ${await this.#has(did, wanted)}) ${named})`
     const page = await sessions.list(did, { ...wish, only })
     const ids = page.sessions.map(({ sessionId }) => sessionId)
     const hits = await this.#hits(did, ids, wanted)
@@ -81,10 +83,14 @@ export class Search {
   }
 
   /** The condition on rows of the index. */
-  #has(did: string, wanted: readonly string[]): RawBuilder<boolean> {
-    return this.#isPostgres
-      ? sql`did = ${did} and words @@ ${askPostgres(did, wanted)}::tsquery`
-      : sql`did = ${did} and id in (select rowid from kernel_search_words
+  async #has(did: string, wanted: readonly string[]): Promise<RawBuilder<boolean>> {
+    if (this.#isPostgres) return sql`did = ${did} and words @@ ${askPostgres(did, wanted)}::tsquery`
+    this.#isIndexed ??= await isIndexed(this.#db)
+    if (!this.#isIndexed) {
+      const fits = likeSqlite(did, wanted).map((pattern) => sql`' ' || words like ${pattern}`)
+      return sql`did = ${did} and ${sql.join(fits, sql` and `)}`
+    }
+    return sql`did = ${did} and id in (select rowid from kernel_search_words
           where kernel_search_words match ${askSqlite(did, wanted)})`
   }
 
@@ -109,7 +115,7 @@ export class Search {
       select step.session_id, step.body from (
         select session_id, position, row_number() over
           (partition by session_id order by position desc) as place
-        from kernel_search where ${this.#has(did, wanted)} and session_id in (${sql.join(ids)})
+        from kernel_search where ${await this.#has(did, wanted)} and session_id in (${sql.join(ids)})
       ) as hit join kernel_steps as step
         on step.session_id = hit.session_id and step.position = hit.position
       where hit.place <= ${sql.lit(mostHits * 2)} and step.kind in ('user', 'assistant')

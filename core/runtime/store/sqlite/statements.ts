@@ -1,11 +1,13 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite'
 import type { QueryResult } from 'kysely'
+import { booleansOf, isInTransaction, isOlderNode } from './older-node.ts'
 
 /** Statements that leave the schema as it is; after any other statement the cached ones may be stale. */
 const rowsOnly = /^\s*(select|insert|update|delete|replace|with|values)\b/i
 const insertion = /^\s*(insert|replace)\b/i
 const change = /^\s*(insert|update|delete|replace|with)\b/i
 const changeWithin = /\b(insert|update|delete|replace)\b/i
+const returning = /\breturning\b/i
 const comment = /--[^\n]*|\/\*[\s\S]*?\*\//g
 
 /**
@@ -53,7 +55,8 @@ export class Statement {
   readonly #columns: readonly string[]
   /** A row without values. A copy of it stays a fast object; built column by column, a wide row becomes a slow dictionary. */
   readonly #empty: Readonly<Record<string, unknown>>
-  readonly #booleans: readonly boolean[]
+  readonly #booleans: ReadonlySet<string>
+  readonly #returnsRows: boolean
   readonly #isScript: boolean
   readonly #isChange: boolean
   readonly #isInsertion: boolean
@@ -64,14 +67,13 @@ export class Statement {
     this.#prepared = database.prepare(sql)
     // Arrays are cheaper to read than the dictionary objects of node:sqlite, and integers beyond
     // 2^53 would throw when read as numbers.
-    this.#prepared.setReturnArrays(true)
+    if (!isOlderNode) this.#prepared.setReturnArrays(true)
     this.#prepared.setReadBigInts(true)
-    const columns = this.#prepared.columns()
+    const columns = isOlderNode ? [] : this.#prepared.columns()
     this.#columns = columns.map((column) => column.name)
     this.#empty = JSON.parse(
       `{${this.#columns.map((name) => `${JSON.stringify(name)}:null`).join()}}`,
     )
-    this.#booleans = columns.map((column) => column.type?.toLowerCase() === 'boolean')
     // SQLite compiles the first statement of a text and ignores the rest without a word.
     const rest = sql.slice(this.#prepared.sourceSQL.length)
     this.#isScript = rest.replace(comment, '').replace(/[\s;]/g, '') !== ''
@@ -80,12 +82,20 @@ export class Statement {
     this.#isInsertion = insertion.test(words)
     this.changesSchema = this.#isScript || !rowsOnly.test(words)
     this.changes = this.changesSchema || (this.#isChange && changeWithin.test(words))
+    this.#returnsRows = isOlderNode
+      ? !(this.#isChange && changeWithin.test(words)) || returning.test(words)
+      : columns.length > 0
+    this.#booleans = isOlderNode
+      ? booleansOf(database, this.#returnsRows ? words : '')
+      : new Set(
+          columns.filter(({ type }) => type?.toLowerCase() === 'boolean').map(({ name }) => name),
+        )
   }
 
   execute<R>(parameters: readonly unknown[]): QueryResult<R> {
     if (this.#isScript) return this.#runScript(parameters)
     const values = bind(parameters)
-    if (this.#columns.length > 0) {
+    if (this.#returnsRows) {
       return { rows: this.#prepared.all(...values).map((row) => this.#read<R>(row)) }
     }
     const { changes, lastInsertRowid } = this.#prepared.run(...values)
@@ -106,7 +116,7 @@ export class Statement {
       throw new TypeError(
         'Several statements in one text cannot take parameters: send each statement alone.',
       )
-    if (this.#database.isTransaction) this.#database.exec(this.#sql)
+    if (isInTransaction(this.#database)) this.#database.exec(this.#sql)
     else this.#runWhole(this.#sql)
     return { rows: [] }
   }
@@ -118,24 +128,33 @@ export class Statement {
       this.#database.exec(script)
       this.#database.exec('commit')
     } catch (error) {
-      if (this.#database.isTransaction) this.#database.exec('rollback')
+      if (isInTransaction(this.#database)) this.#database.exec('rollback')
       throw error
     }
   }
 
   /** Reads by place: `setReturnArrays` makes arrays, which the types of node:sqlite do not tell from objects. */
   #read<R>(values: Readonly<Record<number, SQLOutputValue>>): R {
+    if (isOlderNode) return this.#readByName(values) as R // Kysely's contract, as below
     const row = { ...this.#empty }
     const columns = this.#columns
     for (let i = 0; i < columns.length; i++) {
       const value = values[i]
-      row[columns[i]!] = typeof value === 'bigint' ? this.#readInteger(value, i) : value
+      const name = columns[i]!
+      row[name] = typeof value === 'bigint' ? this.#readInteger(value, name) : value
     }
     return row as R // Kysely's contract: the query names the type of its rows
   }
 
-  #readInteger(value: bigint, column: number): boolean | number | bigint {
-    if (this.#booleans[column]) return value !== 0n
+  #readByName(values: Readonly<Record<string, SQLOutputValue>>): Record<string, unknown> {
+    const row: Record<string, unknown> = {}
+    for (const [name, value] of Object.entries(values))
+      row[name] = typeof value === 'bigint' ? this.#readInteger(value, name) : value
+    return row
+  }
+
+  #readInteger(value: bigint, column: string): boolean | number | bigint {
+    if (this.#booleans.has(column)) return value !== 0n
     const number = Number(value)
     return Number.isSafeInteger(number) ? number : value
   }
