@@ -3,14 +3,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { callerOf } from '../../test/support/caller.ts'
+import { faultsAt, sentence } from '../../test/support/nothing-kept.ts'
 import { startServer } from '../../test/support/process.ts'
 
 async function start(script: string, env: Record<string, string> = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'payments-ledger-'))
-  const server = startServer(script, { DATA_DIR: folder, ...env })
+  const server = startServer(script, { DATA_DIR: folder, LOG_LEVEL: 'trace', ...env })
   onTestFinished(async () => {
     await server.end()
+    const faults = await faultsAt({ dataDir: folder }, [server.output()])
     await rm(folder, { recursive: true, force: true })
+    expect(faults).toEqual([])
   })
   const url = await server.url
   const { headers } = await callerOf(url, 'a customer of two servers')
@@ -47,7 +50,8 @@ it('a server that is set up by what the ledger prints is paid on that ledger, ov
   ])
 
   const { sessionId } = (await shop.ask('/sessions', {})).body
-  const say = (message: string) => shop.ask(`/messages/${sessionId}`, { message, stream: false })
+  const say = (text: string) =>
+    shop.ask(`/messages/${sessionId}`, { message: `${text}: ${sentence}`, stream: false })
   for (const message of ['One', 'Two']) {
     expect((await say(message)).status).toBe(200)
     await expect

@@ -10,6 +10,7 @@ import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import calls from '../../plugins/calls/index.ts'
+import { lookedThrough, sentence } from '../../test/support/nothing-kept.ts'
 import payments from '../../plugins/payments/index.ts'
 import { complaintsOf, headersOf, launch } from '../../test/support/browser.ts'
 import { describeWith } from '../../test/support/services.ts'
@@ -170,13 +171,17 @@ await describeWith('chromium', 'the React example', (executablePath) => {
     async (_, way) => {
       const env = { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '10000' }
       const model = scriptedModel(['The first.', 'The second.', 'The third.'])
-      await using app = await testApp({ plugins: [payments], model, env })
+      await using app = await testApp({
+        plugins: [payments, lookedThrough(() => app.log)],
+        model,
+        env: { ...env, LOG_LEVEL: 'trace' },
+      })
       const { page, complaints } = await open(app.url + way)
-      await say(page, 'One')
+      await say(page, `One: ${sentence}`)
       await page.getByText('The first.').waitFor()
-      await say(page, 'Two')
+      await say(page, `Two: ${sentence}`)
       await page.getByText('The second.').waitFor()
-      await say(page, 'Three')
+      await say(page, `Three: ${sentence}`)
       const asked = page.getByText('To be paid first:')
       const [claim = ''] = /[\da-f-]{36}/.exec((await asked.textContent()) ?? '') ?? []
       const settled = page.waitForResponse((one) => one.url().endsWith('/payments/settle'))

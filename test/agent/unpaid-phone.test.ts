@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { definePlugin, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
+import { lookedThrough, sentence } from '../support/nothing-kept.ts'
 import payments from '../../plugins/payments/index.ts'
 import ussd from '../../plugins/ussd/index.ts'
 import { Phone } from '../../plugins/ussd/phone.ts'
@@ -22,7 +23,7 @@ test.each([
   ['payments', payments, { PAYMENTS_TURN_PRICE: '5000' }],
 ])('who has to pay first reads how much, in place of "ask again": %s', async (_, plugin, price) => {
   const app = await testApp({
-    plugins: [ussd, plugin],
+    plugins: [ussd, plugin, ...(plugin === payments ? [lookedThrough(() => app.log)] : [])],
     model: scriptedModel([]),
     env: { PIN_ENCRYPTION_KEY: 'ab'.repeat(32), USSD_RATE_LIMIT_PER_MINUTE: '1000000', ...price },
   })
@@ -33,7 +34,7 @@ test.each([
   )
   await phone.dial()
   await phone.type('3')
-  let screen = await phone.type('Will it rain?')
+  let screen = await phone.type(`Will it rain? ${sentence}`)
   while (/^CON Still working/.test(screen)) screen = await phone.type('1')
   expect(screen).toMatch(/^CON Payment needed: 0\.05 DEV for 1 claim\./)
   expect(screen).not.toContain('Please ask again')

@@ -1,11 +1,21 @@
-import { expect, it } from 'vitest'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
 import { headersOf } from '../support/browser.ts'
+import { faultsAt, sentence } from '../support/nothing-kept.ts'
 import { servedPage } from '../support/served-page.ts'
 import { describeWith } from '../support/services.ts'
 
 await describeWith('chromium', 'the walk from a price to a paid claim', (program) => {
   it('two answers, a panel with one claim of 0.01 DEV and its two turns, Pay, and the message goes out by itself', async () => {
-    const { url, page, complaints } = await servedPage(program, 'examples/payments/server.ts')
+    const folder = await mkdtemp(join(tmpdir(), 'paid-page-'))
+    const { server, url, page, complaints } = await servedPage(
+      program,
+      'examples/payments/server.ts',
+      { DATA_DIR: folder, LOG_LEVEL: 'trace' },
+    )
+    onTestFinished(() => rm(folder, { recursive: true, force: true }))
     await page.goto(`${url}/playground/`)
     await page.getByText('0.005 DEV a turn').waitFor()
     const answers = page.getByRole('article', { name: 'Oracle' })
@@ -15,13 +25,13 @@ await describeWith('chromium', 'the walk from a price to a paid claim', (program
       await page.getByRole('button', { name: 'Send' }).click()
     }
     for (const count of [1, 2]) {
-      await say(`Message ${count}`)
+      await say(`Message ${count}: ${sentence}`)
       await expect.poll(() => mine.count(), { timeout: 30_000 }).toBe(count)
       await answers.nth(count - 1).waitFor()
       await page.getByRole('button', { name: 'Send' }).waitFor()
     }
     const before = await answers.count()
-    await say('Message 3')
+    await say(`Message 3: ${sentence}`)
     const panel = page.getByRole('region', { name: 'Payment needed' })
     await panel.getByText('0.01 DEV').waitFor()
     await expect.poll(() => panel.getByText('A turn: 0.005 DEV').count()).toBe(2)
@@ -47,5 +57,7 @@ await describeWith('chromium', 'the walk from a price to a paid claim', (program
     await page.getByRole('button', { name: 'Pay in advance' }).click()
     await page.getByText('The balance is 1.495 DEV.').waitFor({ state: 'attached' })
     expect(complaints.filter((line) => !line.includes('402'))).toEqual([])
+    await server.end()
+    expect(await faultsAt({ dataDir: folder }, [server.output()])).toEqual([])
   }, 180_000)
 })

@@ -10,6 +10,7 @@ import {
   type TestUser,
 } from '#core/testing'
 import { createOracleClient } from '../../client/core/client.ts'
+import { lookedThrough, sentence } from '../support/nothing-kept.ts'
 import payments from '../../plugins/payments/index.ts'
 import { openPage, until, type Page } from './page.ts'
 import { unquote } from '../support/models.ts'
@@ -59,7 +60,8 @@ export function publishedClient(version: 18 | 19): void {
       plugins: readonly AnyPlugin[] = [show],
     ) {
       const model = scriptedModel(steps)
-      const app = await testApp({ plugins, model, env })
+      const watching = plugins.includes(payments) ? [lookedThrough(() => app.log)] : []
+      const app: TestApp = await testApp({ plugins: [...plugins, ...watching], model, env })
       onTestFinished(() => app.close())
       const user = await app.user()
       const sessionId: string = (await user.post('/sessions')).body.sessionId
@@ -202,7 +204,7 @@ export function publishedClient(version: 18 | 19): void {
       const hooked = chat(it, it.sessionId, { onPaymentRequiredError })
       await connected(hooked)
       const before = hooked.seen.length
-      expect(await hooked.now.sendMessage('Hello')).toBeUndefined()
+      expect(await hooked.now.sendMessage(sentence)).toBeUndefined()
       await until(() => told.length === 1 && hooked.now.status === 'ready')
       const after = hooked.seen.slice(before)
       expect(after.map(({ status }) => status)).toContain('submitted')
@@ -233,12 +235,12 @@ export function publishedClient(version: 18 | 19): void {
       ])
 
       await pay(it.user, told[0])
-      await hooked.now.sendMessage('Hello')
+      await hooked.now.sendMessage(sentence)
       await until(() => hooked.container.textContent.includes('ai: Here it is.'))
       expect(told).toHaveLength(1)
-      expect(it.model.requests.at(-1)?.messages.at(-1)).toMatchObject({ content: 'Hello' })
+      expect(it.model.requests.at(-1)?.messages.at(-1)).toMatchObject({ content: sentence })
       const { messages } = (await it.user.get(`/messages/${it.sessionId}`)).body
-      expect(messages.map(({ content }: any) => content)).toEqual(['Hello', 'Here it is.'])
+      expect(messages.map(({ content }: any) => content)).toEqual([sentence, 'Here it is.'])
     })
 
     it('shows what was said and answered in another tab', async () => {

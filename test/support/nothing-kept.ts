@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
+import { expect, onTestFinished } from 'vitest'
 import { definePlugin } from '#core'
 import { openSqlite, sqliteDialect } from '../../core/runtime/store/sqlite.ts'
 
@@ -70,8 +71,21 @@ export async function faultsAt(
   }
 }
 
+/**
+ * A plugin that looks through the tables when its app closes. When its test is over, no secret may have stood in them, nor in
+ * the lines that the app logged.
+ */
+export function lookedThrough(lines: () => readonly string[]) {
+  const { plugin, seen } = witness()
+  onTestFinished(() => {
+    expect([...seen.faults, ...faultsIn('a log line', lines().join('\n'))]).toEqual([])
+    expect(seen.tables, 'tables that were looked through').toBeGreaterThan(10)
+  })
+  return plugin
+}
+
 /** A plugin that looks through the tables whenever its app closes. */
-export function witness() {
+function witness() {
   const seen = { tables: 0, faults: [] as string[] }
   const plugin = definePlugin({
     name: 'witness',

@@ -1,4 +1,4 @@
-import { expect, onTestFinished } from 'vitest'
+import { onTestFinished } from 'vitest'
 import {
   scriptedModel,
   testApp,
@@ -8,13 +8,11 @@ import {
   type TestUser,
 } from '#core/testing'
 import type { Where } from './each-database.ts'
-import { faultsIn, listen, noteSecrets, witness } from './nothing-kept.ts'
+import { listen, lookedThrough, noteSecrets } from './nothing-kept.ts'
 import payments from '../../plugins/payments/index.ts'
 
 /** A price, and credit for two turns. */
 export const priced = { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '10000' }
-
-listen()
 
 /**
  * An app with a price, whose model answers everything with the same steps. When its test is over, no word of a conversation,
@@ -28,10 +26,12 @@ export async function paidApp(
 ): Promise<TestApp> {
   const { where = {}, steps = ['Yes.'], env, plugins = [payments], ...rest } = options
   const model = scriptedModel(Array.from({ length: 300 }, (_, i) => steps[i % steps.length]!))
-  const { plugin, seen } = witness()
+  listen()
   noteSecrets(env)
+  // What is to be done last when a test is over is said first: the watcher tells what it saw once the app is closed.
+  const watcher = lookedThrough(() => app.log)
   const app = await testApp({
-    plugins: [...plugins, plugin],
+    plugins: [...plugins, watcher],
     model,
     env: {
       NODE_ENV: 'test',
@@ -42,11 +42,7 @@ export async function paidApp(
     },
     ...rest,
   })
-  onTestFinished(async () => {
-    await app.close()
-    expect([...seen.faults, ...faultsIn('a log line', app.log.join('\n'))]).toEqual([])
-    expect(seen.tables, 'tables that were looked through').toBeGreaterThan(10)
-  })
+  onTestFinished(() => app.close())
   return app
 }
 

@@ -11,6 +11,7 @@ import { createDevelopmentWallet } from '../../../client/wallet.ts'
 import payments from '../../../plugins/payments/index.ts'
 import { toBech32 } from '../../../plugins/payments/ledger/bech32.ts'
 import { testOracle } from '../oracle.ts'
+import { lookedThrough, sentence } from '../../support/nothing-kept.ts'
 import { hook, until } from '../page.ts'
 
 const types = <_T extends true>() => {}
@@ -56,7 +57,11 @@ it('every field of the published hook is there, and its parameters fit', () => {
 it('payClaim pays a claim, or all that are open, with the development wallet', async () => {
   const env = { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '10000' }
   const model = scriptedModel(['One.', 'Two.', 'Three.'])
-  await using oracle = await testOracle({ plugins: [payments], model, env })
+  await using oracle = await testOracle({
+    plugins: [payments, lookedThrough(() => oracle.app.log)],
+    model,
+    env,
+  })
   const { oracleDid, overrides } = oracle
   const wallet = await createDevelopmentWallet({
     seed: new Uint8Array(32).fill(3),
@@ -68,7 +73,7 @@ it('payClaim pays a claim, or all that are open, with the development wallet', a
   onTestFinished(chat.subscribe(() => undefined))
   const claims: string[] = []
   const use = { onPaymentRequiredError: (ids: string[]) => void claims.push(...ids) }
-  for (const text of ['1', '2', '3']) await chat.sendMessage(text, use)
+  for (const text of ['1', '2', '3']) await chat.sendMessage(`${text}: ${sentence}`, use)
   await until(() => claims.length === 1)
 
   const page = hook(
@@ -95,7 +100,7 @@ it('payClaim pays a claim, or all that are open, with the development wallet', a
   await until(() => !page.now.isPayingClaim)
   const account = await client.request(oracleDid, '/payments/development/account', {}, overrides)
   expect(account).toMatchObject({ balance: String(1_000_000_000 - 10_000) })
-  await chat.sendMessage('3', use)
+  await chat.sendMessage(`3: ${sentence}`, use)
   expect(chat.getSnapshot().messages.at(-1)?.content).toBe('Three.')
 
   // Paid once; a second time the oracle says that the claim is closed.
@@ -113,7 +118,7 @@ it('payClaim pays a claim, or all that are open, with the development wallet', a
 it('contractOracle grants on the development ledger, and the contract is active', async () => {
   const env = { PAYMENTS_TURN_PRICE: '5000' }
   await using oracle = await testOracle({
-    plugins: [payments],
+    plugins: [payments, lookedThrough(() => oracle.app.log)],
     model: scriptedModel(['Yes.']),
     env,
   })
@@ -142,7 +147,7 @@ it('contractOracle grants on the development ledger, and the contract is active'
   const { sessionId } = await client.sessions(oracleDid, overrides).createSession()
   const chat = client.chat({ oracleDid, sessionId, overrides })
   onTestFinished(chat.subscribe(() => undefined))
-  await chat.sendMessage('Hello')
+  await chat.sendMessage(sentence)
   expect(chat.getSnapshot().messages.at(-1)?.content).toBe('Yes.')
 })
 
@@ -397,7 +402,7 @@ it('an oracle that only receives still has a card and a price, and its claims ar
     ORACLE_ENTITY_DID: 'did:ixo:entity:shop',
   }
   await using oracle = await testOracle({
-    plugins: [payments],
+    plugins: [payments, lookedThrough(() => oracle.app.log)],
     model: scriptedModel([]),
     env,
   })

@@ -9,6 +9,7 @@ import type { IOraclesProviderProps } from '../../../client/index.ts'
 import { usePayments } from '../../../client/payments.ts'
 import payments from '../../../plugins/payments/index.ts'
 import { testOracle } from '../oracle.ts'
+import { lookedThrough } from '../../support/nothing-kept.ts'
 import { hook, until } from '../page.ts'
 
 /** What libraries of chains answer for a transaction that stands in a block. */
@@ -36,7 +37,7 @@ const env = { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '0' }
 
 it('payments: pays what is open by the wallet, advances, disputes, and says what it cost', async () => {
   await using oracle = await testOracle({
-    plugins: [payments],
+    plugins: [payments, lookedThrough(() => oracle.app.log)],
     model: scriptedModel(['Yes.', 'Yes.']),
     env,
   })

@@ -5,6 +5,7 @@ import { ed25519 } from '@ucanto/principal'
 import { testApp } from '#core/testing'
 import { type Grant, keyOf, mint, proofOf } from '../../../client/wallet/ucan.ts'
 import { createDevelopmentWallet } from '../../../client/wallet.ts'
+import { lookedThrough } from '../../support/nothing-kept.ts'
 import payments from '../../../plugins/payments/index.ts'
 import { tabStorage } from '../oracle.ts'
 
@@ -108,7 +109,10 @@ it('calls a server, and is the same user at the next visit', async () => {
 
 it('signs on the development ledger of a server, where the server has one', async () => {
   const env = { PAYMENTS_TURN_PRICE: '5000', PAYMENTS_FIRST_CREDIT: '10000' }
-  await using paid = await testApp({ plugins: [payments], env })
+  await using paid = await testApp({
+    plugins: [payments, lookedThrough(() => paid.log)],
+    env,
+  })
   const wallet = await createDevelopmentWallet({
     seed: new Uint8Array(32).fill(5),
     ledger: `${paid.url}/`,
