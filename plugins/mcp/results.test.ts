@@ -99,6 +99,6 @@ it('words that claim to be the system are words of a tool, and the write that th
   const asked = await user.say('Go', { approvals: true })
   expect(asked.status).toBe('waiting')
   expect(roles).toEqual(['tool'])
-  const refused = await user.say('Go', { sessionId: 'other' })
+  const refused = await user.say('Go')
   expect(refused.of('tool_call').at(-1)).toMatchObject({ status: 'error' })
 })
