@@ -214,7 +214,7 @@ async function walk(differences: Differences, databaseUrl?: string): Promise<Tra
       const { steps } = await traceOf(user, run!.runId)
       return steps.filter(({ kind }) => kind === 'model').length
     }
-    await expect.poll(kept, { timeout: 20_000 }).toBe(before.length)
+    await expect.poll(kept, { timeout: 60_000 }).toBe(before.length)
     await first.crash()
     const second = await first.again({
       plugins: [shopOf(watch)],
@@ -222,14 +222,14 @@ async function walk(differences: Differences, databaseUrl?: string): Promise<Tra
     })
     const back = await second.user('somebody')
     await expect
-      .poll(async () => (await runsOf(back, sessionId))[0]?.status, { timeout: 20_000 })
+      .poll(async () => (await runsOf(back, sessionId))[0]?.status, { timeout: 60_000 })
       .toBe('waiting')
     const [waiting] = await runsOf(back, sessionId)
     const asked = Date.now()
     const answer = await back.post(`/runs/${waiting!.runId}/resume`, { decision: 'approve' })
     expect(answer.status).toBe(200)
     await expect
-      .poll(async () => (await runsOf(back, sessionId))[0]?.status, { timeout: 20_000 })
+      .poll(async () => (await runsOf(back, sessionId))[0]?.status, { timeout: 60_000 })
       .toBe('finished')
     const [ended] = await runsOf(back, sessionId)
     const trace = await traceOf(back, ended!.runId)
@@ -240,7 +240,10 @@ async function walk(differences: Differences, databaseUrl?: string): Promise<Tra
     expect(takeover.replica).not.toBe(models[0]!.replica)
     const decision = trace.steps.find((step) => step.decision === 'approve')!
     const decided = decision.at + decision.ms
-    differences.compare('the answer of a person', decided, asked, [asked, decided])
+    // The person had been asked to answer, and what was approved had not begun: however slow the machine is between the two.
+    const [{ at: done }] = watch.all('buy') as [Watched]
+    const answered = Math.min(Math.max(decided, asked), done)
+    differences.compare('the answer of a person', decided, answered)
     const third = await second.again()
     expect(await traceOf(await third.user('somebody'), ended!.runId)).toEqual(trace)
     return trace
