@@ -254,7 +254,12 @@ export class Connection {
         listMaxPages: mostPages,
         versionNegotiation: {
           mode,
-          probe: { timeoutMs: way.kind === 'stdio' ? Math.min(this.#options.probeMs ?? probeWithinMs, within / 2) : within },
+          probe: {
+            timeoutMs:
+              way.kind === 'stdio'
+                ? Math.min(this.#options.probeMs ?? probeWithinMs, within / 2)
+                : within,
+          },
         },
         listChanged: {
           tools: { autoRefresh: false, onChanged: () => this.#options.onChanged?.() },

@@ -179,8 +179,7 @@ class Call {
   #brought(asked: AskedCall): Sealed | undefined {
     const state = this.#hasQuestions ? this.#ctx.mcpReq.requestState() : undefined
     if (state === undefined) return undefined
-    const sealed =
-      typeof state === 'string' ? this.#parts.consents.open(state, asked) : undefined
+    const sealed = typeof state === 'string' ? this.#parts.consents.open(state, asked) : undefined
     if (!sealed) throw wrongState()
     return sealed
   }
