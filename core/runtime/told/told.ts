@@ -85,6 +85,7 @@ const viewSchema = z.object({
   state: z.string(),
   reason: z.string().optional(),
   feature: z.literal('operator').optional(),
+  within: z.enum(['answer', 'composer']).optional(),
 })
 
 const usualOrder = 100
@@ -94,7 +95,7 @@ function viewsOf(records: readonly PluginRecord[]): z.input<typeof viewSchema>[]
   return records
     .filter(({ state }) => state !== 'disabled')
     .flatMap(({ name: plugin, definition, state, reason }) =>
-      Object.entries(definition.views ?? {}).map(([name, { label, module, order, feature }]) => ({
+      Object.entries(definition.views ?? {}).map(([name, { label, module, order, feature, within }]) => ({
         order: order ?? usualOrder,
         view: {
           name,
@@ -104,6 +105,7 @@ function viewsOf(records: readonly PluginRecord[]): z.input<typeof viewSchema>[]
           state,
           ...(reason && { reason }),
           ...(feature && { feature }),
+          ...(within && { within }),
         },
       })),
     )
