@@ -36,7 +36,7 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
         rolldownOptions: {
           checks: { bundlerTimings: false },
           // What the first view needs anyway stands in one file, because small files compress badly.
-          output: { codeSplitting: { groups: [{ name: 'first', test: ofTheFirstView }] } },
+          output: { codeSplitting: { groups: [{ name: 'client', test: ofTheFirstView }] } },
           onLog: (level, log, pass) => log.code !== 'MODULE_LEVEL_DIRECTIVE' && pass(level, log),
         },
       },
