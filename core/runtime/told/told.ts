@@ -95,19 +95,21 @@ function viewsOf(records: readonly PluginRecord[]): z.input<typeof viewSchema>[]
   return records
     .filter(({ state }) => state !== 'disabled')
     .flatMap(({ name: plugin, definition, state, reason }) =>
-      Object.entries(definition.views ?? {}).map(([name, { label, module, order, feature, within }]) => ({
-        order: order ?? usualOrder,
-        view: {
-          name,
-          plugin,
-          label,
-          module,
-          state,
-          ...(reason && { reason }),
-          ...(feature && { feature }),
-          ...(within && { within }),
-        },
-      })),
+      Object.entries(definition.views ?? {}).map(
+        ([name, { label, module, order, feature, within }]) => ({
+          order: order ?? usualOrder,
+          view: {
+            name,
+            plugin,
+            label,
+            module,
+            state,
+            ...(reason && { reason }),
+            ...(feature && { feature }),
+            ...(within && { within }),
+          },
+        }),
+      ),
     )
     .toSorted((a, b) => a.order - b.order || (a.view.name < b.view.name ? -1 : 1))
     .map(({ view }) => view)
