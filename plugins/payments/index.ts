@@ -119,6 +119,11 @@ export default definePlugin({
       module: '/payments/view.js',
       order: 80,
     },
+    'payments-turn': {
+      label: { en: 'What the turn cost' },
+      module: '/payments/view.js',
+      within: 'composer',
+    },
   },
 
   headers: {
