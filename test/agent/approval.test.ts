@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
+import { questionOf } from '../../core/runtime/turns/waiting/in-words.ts'
 import { testEngine } from '../support/engine.ts'
 import { anybody } from '../support/anybody.ts'
 import { modelScript, type Answer } from '../support/model-script.ts'
@@ -83,6 +84,36 @@ describe('a call that needs consent', () => {
       messages: [{ name: 'balance' }, { content: 'paid 5 to Amina' }],
       waits: { toolName: 'pay', toolCallId: calls[0].toolCallId },
     })
+  })
+
+  it('is asked for by the sentence of its tool, on a card and in words', async () => {
+    const plugin = definePlugin({
+      name: 'bell',
+      summary: 'Rings.',
+      visibility: 'always',
+      tools: {
+        ring: {
+          description: 'Rings.',
+          input: z.object({ times: z.number() }),
+          approve: ({ times }) => times > 1 && `Shall it ring ${times} times?`,
+          run: () => 'rung',
+        },
+      },
+    })
+    const ring = { calls: [{ name: 'ring', args: { times: 3 } }] }
+    const model = modelScript([{ calls: [{ name: 'ring', args: { times: 1 } }] }, ring])
+    await using engine = await testEngine({ plugins: [plugin], model })
+    const asked = await engine.turn('Ring')
+    expect(asked.end.status).toBe('waiting')
+    expect(asked.of('interrupt')).toEqual([
+      expect.objectContaining({ args: { times: 3 }, question: 'Shall it ring 3 times?' }),
+    ])
+    const call = { toolCallId: 'c', toolName: 'ring', args: { times: 3 } }
+    const line = questionOf('r', { ...call, question: 'Shall it ring 3 times?' })
+    expect(line).toMatch(
+      /^Shall it ring 3 times\? May I run "ring" with \{"times":3\}\? Answer yes or no\./,
+    )
+    expect(questionOf('r', call)).toMatch(/^May I run "ring"/)
   })
 
   it('is carried out when the person approves, and the turn goes on where it stood', async () => {
