@@ -185,7 +185,7 @@ const suite = (database: () => Promise<Record<string, string>>) => {
     expect(seen.effects).toBe(1000)
     const { body } = await app.get('/api/ussd/sessions')
     expect(body.count).toBe(1000)
-  }, 60_000)
+  }, 180_000)
 
   it('takes the numbers of a dialled short cut, and does nothing by them', async () => {
     const { phone, seen } = await begin()

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { relative } from 'node:path'
 import type { Reporter, TestModule } from 'vitest/node'
 
 /** What a run leaves for a second one, which runs only the files that failed. */
@@ -32,14 +33,17 @@ export default class ClosingLine implements Reporter {
     }))
     // A file may stand in two projects; a second run then runs it in both.
     const failed = new Set(counted.flatMap(({ file, counts }) => (counts.failed > 0 ? file : [])))
-    for (const { file, counts } of counted) addTo(failed.has(file) ? ofFailed : ofOthers, counts)
     for (const module of modules)
       for (const test of module.children.allTests())
         if (test.diagnostic()?.flaky) second.push(`${module.relativeModuleId}: ${test.fullName}`)
+    const [ofFiles, ofNoFile] = errorsOf(errors)
+    for (const file of ofFiles) failed.add(file)
+    for (const { file, counts } of counted) addTo(failed.has(file) ? ofFailed : ofOthers, counts)
     ofFailed.failed += errors.length
-    // An error outside of every test has no file that could run once more.
-    if (path && !first && errors.length === 0)
+    // An error that names no file leaves nothing that could run once more.
+    if (path && !first && ofNoFile === 0)
       writeFileSync(path, JSON.stringify({ failed: [...failed], others: ofOthers }))
+    for (const file of first ? [] : failed) say(`Failed: ${file}`)
     for (const file of first?.failed ?? []) say(`Failed at first, so look into this file: ${file}`)
     for (const name of second) say(`Passed at the second try only, so look into this test: ${name}`)
     addTo(ofFailed, ofOthers)
@@ -47,6 +51,13 @@ export default class ClosingLine implements Reporter {
     const line = `${ofFailed.passed} passed, ${ofFailed.failed} failed${skipped ? `, ${skipped} skipped` : ''}`
     process.on('exit', () => say(line))
   }
+}
+
+/** The files in which errors outside of every test happened, and how many such errors name no file. */
+function errorsOf(errors: readonly unknown[]): [files: string[], ofNoFile: number] {
+  const paths = errors.map((error) => (error as { VITEST_TEST_PATH?: unknown }).VITEST_TEST_PATH)
+  const files = paths.filter((path) => typeof path === 'string')
+  return [files.map((path) => relative(process.cwd(), path)), errors.length - files.length]
 }
 
 const say = (line: string) => process.stdout.write(`\n${line}\n`)

@@ -17,7 +17,9 @@ interface MigrationTarget {
 /**
  * Runs the migrations of one owner that this database has not seen, in the order of their names.
  * Each is one transaction that takes the database's lock first and looks again at what has run, so
- * servers that boot together share the work and none does it twice. Returns what it ran itself.
+ * servers that boot together share the work and none does it twice. Where nothing has run yet, all are tried as
+ * one transaction, which a new database has in half the time; if that fails, each has its own, and those before the
+ * one that fails stay. Returns what it ran itself.
  */
 export async function migrate(
   { kind, db, log }: MigrationTarget,
@@ -29,34 +31,34 @@ export async function migrate(
   const ran: string[] = []
   let newer: readonly string[] = []
   let running: string | undefined
-  const step = () =>
+  const step = (together: boolean) =>
     db.transaction().execute(async (trx) => {
       running = undefined
       if (kind === 'postgres') await lock(trx, owner, log)
-      await trx.schema
-        .createTable(table)
-        .ifNotExists()
-        .addColumn('name', 'text', (column) => column.primaryKey())
-        .addColumn('ran_at', 'text', (column) => column.notNull())
-        .addColumn('breaks', 'integer')
-        .execute()
+      await createTable(trx, table)
       const rows = await ranIn(trx, table)
       newer = newerThan(owner, names, rows)
       const next = following(owner, names, rows)
-      const migration = next !== undefined && migrations[next]
-      if (!migration) return false
-      running = next
+      if (next === undefined) return []
       await knowBreaks(trx, table, rows)
-      const breaks = typeof migration === 'object' ? 1 : 0
-      await (typeof migration === 'object' ? migration.up(trx) : migration(trx))
-      const ran_at = new Date().toISOString()
-      await trx.insertInto(table).values({ name: next, ran_at, breaks }).execute()
-      return true
+      const due = together && rows.length === 0 ? names : [next]
+      const values = []
+      for (const name of due) {
+        running = name
+        const migration = migrations[name]!
+        const breaks = typeof migration === 'object' ? 1 : 0
+        await (typeof migration === 'object' ? migration.up(trx) : migration(trx))
+        values.push({ name, ran_at: new Date().toISOString(), breaks })
+      }
+      await trx.insertInto(table).values(values).execute()
+      return due
     })
   try {
-    while (await step()) {
-      ran.push(running!)
-      log.info({ owner, migration: running }, 'Migration ran')
+    let done = await step(true).catch(() => step(false))
+    while (done.length > 0) {
+      ran.push(...done)
+      for (const migration of done) log.info({ owner, migration }, 'Migration ran')
+      done = ran.length < names.length ? await step(false) : []
     }
   } catch (error) {
     throw failure(owner, running, error)
@@ -79,6 +81,15 @@ async function ranIn(db: MigrationTarget['db'], table: string): Promise<Ran[]> {
   return (await sql<Ran>`select * from ${sql.table(table)}`.execute(db)).rows
 }
 
+const createTable = (trx: MigrationTarget['db'], table: string): Promise<void> =>
+  trx.schema
+    .createTable(table)
+    .ifNotExists()
+    .addColumn('name', 'text', (column) => column.primaryKey())
+    .addColumn('ran_at', 'text', (column) => column.notNull())
+    .addColumn('breaks', 'integer')
+    .execute()
+
 /** Adds the column to a table that a runtime made which did not know it. */
 async function knowBreaks(
   trx: MigrationTarget['db'],
@@ -90,12 +101,7 @@ async function knowBreaks(
   if (first) return await trx.schema.alterTable(table).addColumn('breaks', 'integer').execute()
   // Nothing stands in the table, and nobody can tell whether it has the column.
   await trx.schema.dropTable(table).execute()
-  await trx.schema
-    .createTable(table)
-    .addColumn('name', 'text', (column) => column.primaryKey())
-    .addColumn('ran_at', 'text', (column) => column.notNull())
-    .addColumn('breaks', 'integer')
-    .execute()
+  await createTable(trx, table)
 }
 
 /** The names of an owner's migrations that this database has not seen, in their order. Changes nothing. */
