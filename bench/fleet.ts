@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startCluster } from '../test/support/cluster.ts'
 import { say } from '../test/support/fake-engines.ts'
-import { startNats } from '../test/support/nats.ts'
+import { startBus } from '../test/support/bus-process.ts'
 import { startServer } from '../test/support/server.ts'
 import type { Engine } from '../core/runtime/turns/run.ts'
 
@@ -26,7 +26,7 @@ const talking: Engine = async (run) => {
 const cluster = await startCluster({ shared_preload_libraries: 'pg_stat_statements' })
 await cluster.query('create extension pg_stat_statements')
 const stops: (() => Promise<void>)[] = []
-const nats = await startNats((stop) => stops.push(stop))
+const nats = await startBus('nats', (stop) => stops.push(stop))
 const buses = { none: undefined, nats: nats.url, redis: 'redis://127.0.0.1:6379' }
 
 /** Statements of all replicas since the last call. */

@@ -22,7 +22,8 @@ export { ModelPicker } from './ui/model-picker.tsx'
 export type { ModelPickerProps } from './ui/model-picker.tsx'
 export { isPassing, isUnmade, newName } from './ui/outbox.ts'
 export type { Outbox, OutboxEntry, OutboxSnapshot } from './ui/outbox.ts'
-export { ApprovalCard, endingOf, ErrorCard, Reasoning, ToolCard } from './ui/parts.tsx'
+export { ApprovalCard } from './ui/approval.tsx'
+export { endingOf, ErrorCard, Reasoning, ToolCard } from './ui/parts.tsx'
 export type {
   ApprovalCardProps,
   Components,

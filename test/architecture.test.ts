@@ -36,6 +36,18 @@ describe('the walls of the house', () => {
       ])
   })
 
+  it('a file of the playground that names a plugin is found, in a string, an address or a name of the code', () => {
+    for (const source of [
+      `if (plugin === 'weather') show()`,
+      'await ask(`/weather/now`)',
+      `export function WeatherCard() {}`,
+      `const hasWeather = true`,
+    ])
+      expect(planted('plugins/playground/page/x.tsx', source)).toEqual([
+        'plugins/playground/page/x.tsx names the plugin weather: the playground shows what plugins bring',
+      ])
+  })
+
   it('a kernel file that names a provider of models is found, by its path too', () => {
     for (const source of [
       `if (id.startsWith('openai/')) load()`,

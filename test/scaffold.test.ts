@@ -75,6 +75,7 @@ import { definePlugin } from '#core'
 export default definePlugin({
   name: 'bare', summary: 'Bare.',
   env: { BARE_KEY: z.string().optional() },
+  migrations: { '001-rows': (db) => db.schema.createTable('bare_rows').addColumn('did', 'text').execute() },
   tools: { bare_tool: { description: 'x', input: z.object({}), run: () => 1 } },
   routes: { 'GET /bare/:id': { run: ({ id }) => id } },
 })
@@ -92,6 +93,7 @@ export default definePlugin({
       'bare_tool',
       'GET /bare/:id',
       'BARE_KEY',
+      'The table bare_rows has a column "did", and there is no "userData"',
     ])
       expect(output).toContain(finding)
   })

@@ -1,4 +1,4 @@
-import { useRef } from 'react'
+import { Suspense, useRef } from 'react'
 import type { ChatAddress } from '../core/client.ts'
 import { OracleError } from '../core/error.ts'
 import { useCapabilities } from '../react/use-oracle.ts'
@@ -38,11 +38,13 @@ function One({ address, approval, isBusy, error }: AskingProps) {
   const name = approval.pending?.toolName
   const tool = plugins.flatMap(({ tools }) => tools).find((one) => one.name === name)
   return (
-    <Parts.ApprovalCard
-      approval={approval}
-      isBusy={isBusy}
-      schema={tool?.parameters}
-      faults={faultsIn(error)}
-    />
+    <Suspense>
+      <Parts.ApprovalCard
+        approval={approval}
+        isBusy={isBusy}
+        schema={tool?.parameters}
+        faults={faultsIn(error)}
+      />
+    </Suspense>
   )
 }

@@ -165,7 +165,7 @@ export function MessageActions(props: MessageActionsProps) {
           {words.again}
         </button>
       )}
-      {!isOwn && canChange && props.onRate && (
+      {!isOwn && canChange && text !== '' && props.onRate && (
         <Thumbs rating={props.rating} onRate={props.onRate} />
       )}
       {createdAt && (

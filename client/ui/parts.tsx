@@ -1,19 +1,11 @@
-import {
-  createContext,
-  useContext,
-  useEffect,
-  useRef,
-  useState,
-  type ComponentType,
-  type ReactNode,
-} from 'react'
+import { createContext, lazy, useContext, type ComponentType, type ReactNode } from 'react'
 import { OracleError } from '../core/error.ts'
 import type { IBrowserTools, UIComponents } from '../core/page.ts'
-import type { ForeignSource, IMessage, ToolCall } from '../core/records.ts'
+import type { IMessage, ToolCall } from '../core/records.ts'
 import type { Approval } from '../react/use-run.ts'
 import { Markdown, type Renderers } from './markdown/markdown.tsx'
 import { straight } from './markdown/links.ts'
-import { ArgsForm, type Args, type ArgsFault } from './args-form.tsx'
+import type { Args, ArgsFault } from './args-form.tsx'
 import type { AttachmentsProps } from './attachments.tsx'
 import type { SuggestionsProps } from './chat.tsx'
 import type { ComposerProps } from './composer.tsx'
@@ -124,7 +116,8 @@ function briefly(args: unknown): string {
 /** How much of arguments and results is shown. */
 const mostShown = 20_000
 
-function shown(value: unknown): string {
+/** Arguments or a result as text. */
+export function shown(value: unknown): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? '')
   return straight(text.length > mostShown ? `${text.slice(0, mostShown)}…` : text)
 }
@@ -160,102 +153,6 @@ export interface ApprovalCardProps {
   readonly schema?: Args
   /** What did not fit in the arguments that were sent last. */
   readonly faults?: readonly ArgsFault[]
-}
-
-const noFaults: readonly ArgsFault[] = []
-
-/** The call that waits for a person: approve it, approve it with other arguments, or say no. */
-export function ApprovalCard({ approval, isBusy, schema, faults = noFaults }: ApprovalCardProps) {
-  const words = useWords()
-  const [isEdited, setEdited] = useState(false)
-  const { pending } = approval
-  // While an answer is on its way nothing waits; what was written comes back where it is not taken.
-  const last = useRef(pending)
-  if (pending) last.current = pending
-  const card = useRef<HTMLElement>(null)
-  // The question takes the focus only from the button that sent the message: nobody who writes or reads loses it.
-  useEffect(() => {
-    if (!isBusy && pending && hasLostFocus()) card.current?.focus()
-  }, [isBusy, pending?.toolCallId])
-  // The button that has the focus is about to go.
-  const answer = (work: () => Promise<void>) => () => {
-    card.current?.closest<HTMLElement>('.oc-messages')?.focus()
-    void work()
-  }
-  if (!last.current) return null
-  const { toolName, question, reason, args, foreign = [] } = last.current
-  return (
-    <section
-      ref={card}
-      tabIndex={-1}
-      className="oc-approval"
-      data-state="waits"
-      aria-label={words.waits}
-      hidden={pending === null}
-    >
-      <strong>{words.waits}</strong>
-      <p>{words.approvalOf(straight(toolName))}</p>
-      {question && <p dir="auto">{straight(question)}</p>}
-      {foreign.length > 0 ? (
-        <Foreign sources={foreign} />
-      ) : (
-        reason && <p dir="auto">{straight(reason)}</p>
-      )}
-      {isEdited ? (
-        <ArgsForm
-          args={args}
-          schema={schema}
-          faults={faults}
-          isBusy={isBusy}
-          onSubmit={(edited) => void approval.edit(edited)}
-        />
-      ) : (
-        <pre dir="ltr" tabIndex={0}>
-          {shown(args)}
-        </pre>
-      )}
-      <div className="oc-row">
-        {!isEdited && (
-          <button type="button" disabled={isBusy} onClick={answer(approval.approve)}>
-            {words.approve}
-          </button>
-        )}
-        <button type="button" className="oc-quiet" onClick={() => setEdited(!isEdited)}>
-          {isEdited ? words.cancel : words.edit}
-        </button>
-        <button
-          type="button"
-          className="oc-quiet"
-          disabled={isBusy}
-          onClick={answer(async () => approval.reject())}
-        >
-          {words.reject}
-        </button>
-      </div>
-    </section>
-  )
-}
-
-/** Whether no control has the focus. A browser takes it from a disabled button only when it next draws the page. */
-const hasLostFocus = () =>
-  document.activeElement === document.body || !!document.activeElement?.matches(':disabled')
-
-/** Whose words the oracle had read before it made the call: those words may have asked for the call. */
-function Foreign({ sources }: { readonly sources: readonly ForeignSource[] }) {
-  const words = useWords()
-  return (
-    <>
-      <p>{words.readBefore}</p>
-      <ul>
-        {sources.map(({ kind, tool, plugin, label = '' }) => (
-          <li key={`${kind} ${tool} ${label}`}>
-            <code>{straight(tool ?? kind)}</code> <bdi>{straight(label)}</bdi>{' '}
-            {plugin && <span className="oc-faint">{straight(plugin)}</span>}
-          </li>
-        ))}
-      </ul>
-    </>
-  )
 }
 
 /** The props of `ErrorCard`. */
@@ -310,15 +207,16 @@ export function endingOf(
   return ended === 'interrupted' || isComplete === false ? 'cutOff' : undefined
 }
 
-/** The parts of the kit itself, and what the page has put in their place. */
-export const LookContext = createContext<Look>({
-  components: { ToolCard, ApprovalCard, ErrorCard, Reasoning, Progress },
-})
-
-/** What the parts below `ChatRoot` share. */
-export const useLook = (): Look => useContext(LookContext)
+/** The code that asks is fetched when a call waits for a person. */
+const ApprovalCard = lazy(async () => ({ default: (await import('./approval.tsx')).ApprovalCard }))
 
 /** The parts of the kit. */
 export const ownComponents: Components = {
   ...{ ToolCard, ApprovalCard, ErrorCard, Reasoning, Progress },
 }
+
+/** The parts of the kit itself, and what the page has put in their place. */
+export const LookContext = createContext<Look>({ components: ownComponents })
+
+/** What the parts below `ChatRoot` share. */
+export const useLook = (): Look => useContext(LookContext)

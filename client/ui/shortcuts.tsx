@@ -1,5 +1,7 @@
-import { useEffect, useRef, useState } from 'react'
-import { useWords } from './words.ts'
+import { lazy, Suspense, useEffect, useRef, useState } from 'react'
+
+/** The list of the keys is fetched when somebody asks for it. */
+const Keys = lazy(async () => ({ default: (await import('./keys.tsx')).Keys }))
 
 /** The props of `Shortcuts`. */
 export interface ShortcutsProps {
@@ -15,7 +17,6 @@ function isField(target: EventTarget | null): boolean {
 
 /** The keys of a chat: Ctrl or ⌘ with K and Shift+O anywhere, and `?` outside of fields, which lists them. */
 export function Shortcuts({ onNew, onSearch }: ShortcutsProps) {
-  const words = useWords()
   const [isOpen, setOpen] = useState(false)
   const latest = useRef({ onNew, onSearch })
   latest.current = { onNew, onSearch }
@@ -34,31 +35,10 @@ export function Shortcuts({ onNew, onSearch }: ShortcutsProps) {
     return () => window.removeEventListener('keydown', pressed)
   }, [])
   if (!isOpen) return null
-  const keys: readonly (readonly [string, string])[] = [
-    ['Enter', words.send],
-    ['Shift+Enter', words.newLine],
-    ['Escape', words.stop],
-    ['↑', words.editLast],
-    ['Ctrl/⌘+K', words.search],
-    ['Ctrl/⌘+Shift+O', words.newChat],
-    ['?', words.shortcuts],
-  ]
   return (
-    <div className="oc-shortcuts" role="dialog" aria-label={words.shortcuts}>
-      <dl>
-        {keys.map(([key, does]) => (
-          <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{does}</dd>
-          </div>
-        ))}
-      </dl>
-      <button type="button" autoFocus onClick={() => setOpen(false)}>
-        {words.close}
-      </button>
-    </div>
+    <Suspense>
+      <Keys onClose={() => setOpen(false)} />
+    </Suspense>
   )
 }
 

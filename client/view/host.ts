@@ -18,8 +18,10 @@ export interface ViewHost {
   readonly sessionId: string
   /** Opens the chat of a session. */
   session(id: string): void
-  /** What stands in the page's address behind the name of the view. */
+  /** What stands in the page's address behind the name of the view; below an answer, the answer's run. */
   readonly route: readonly string[]
+  /** Where in a chat the view is shown; undefined for a view beside the chat. */
+  readonly within?: 'answer' | 'composer'
   /** Changes what stands there. */
   go(...route: readonly string[]): void
   /** Asks a route of the server for JSON, as the page's user. */

@@ -143,6 +143,8 @@ export interface ModelRequest {
   readonly attempts?: number
   /** Told before each further attempt, with the fault of the one before. */
   onRetry?(attempt: number, fault: unknown): void
+  /** Told which host is asked, where the model is one of another machine. */
+  onHost?(host: string): void
 }
 
 /** How a model is asked. What is not set is not sent. */

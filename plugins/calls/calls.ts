@@ -58,6 +58,8 @@ interface Live {
   readonly timers: NodeJS.Timeout[]
   readonly openedAt: number
   connectedAt: number | undefined
+  /** The last minute has been announced. */
+  isTold: boolean
 }
 
 /** How often a process says that it lives; how long before its end a call is told so. */
@@ -115,7 +117,6 @@ export class Calls {
     const consent = wanted.consent ?? before?.consent ?? null
     demandConsent(consentFor(this.chosen.now), consent)
     const id = randomUUID()
-    if (before) await this.end(before.id, 'replaced')
     const { row, minutesLeft } = await this.#takePlace(
       { id, did, sessionId: wanted.sessionId, type: wanted.callType, consent },
       before,
@@ -124,7 +125,7 @@ export class Calls {
       const conversation = this.#converse(row, wanted, before)
       const live: Live = {
         ...{ id, did, conversation, timers: [] },
-        ...{ openedAt: performance.now(), connectedAt: undefined },
+        ...{ openedAt: performance.now(), connectedAt: undefined, isTold: false },
       }
       const answer = await this.#media.open(
         id,
@@ -156,11 +157,15 @@ export class Calls {
     }
   }
 
-  /** Takes a place for a call. One asks after another, so that the last place is given once. */
+  /**
+   * Takes a place for a call. One asks after another, so that the last place is given once. A call that is replaced ends here: one
+   * that is refused leaves it as it is.
+   */
   #takePlace(call: NewCall, before: CallsTable | undefined) {
     const taken = this.#placing.then(async () => {
       const minutesLeft = await this.rows.minutesLeft(call.did)
-      this.#demandPlace(minutesLeft)
+      this.#demandPlace(minutesLeft, before && this.#live.has(before.id) ? 1 : 0)
+      if (before) await this.end(before.id, 'replaced')
       const row = await this.rows.take(call, before, this.env.CALLS_PER_USER)
       if (!row) throw await activeCall(this.rows, call)
       this.#opening++
@@ -284,14 +289,15 @@ export class Calls {
     })
   }
 
-  #demandPlace(minutesLeft: number): void {
+  #demandPlace(minutesLeft: number, leaving: number): void {
     const {
       CALLS_MAX,
       CALLS_PORTS: [from, to],
       CALLS_MINUTES_PER_DAY,
     } = this.env
     const all = Math.min(CALLS_MAX, Math.floor((to - from + 1) / portsOfCall(this.#place())))
-    if (this.#live.size + this.#opening >= all) throw full('All lines of the oracle are taken.', 60)
+    if (this.#live.size + this.#opening - leaving >= all)
+      throw full('All lines of the oracle are taken.', 60)
     if (minutesLeft <= 0) throw minutesSpent(CALLS_MINUTES_PER_DAY, this.#now())
   }
 
@@ -303,8 +309,27 @@ export class Calls {
       setTimeout(() => conversation.end('limit'), ms),
     )
     if (ms > lastMinuteMs)
-      live.timers.push(setTimeout(() => conversation.minuteLeft(), ms - lastMinuteMs))
+      live.timers.push(setTimeout(() => this.#tellLastMinute(live), ms - lastMinuteMs))
     for (const timer of live.timers) timer.unref()
+  }
+
+  #tellLastMinute(live: Live): void {
+    if (live.isTold) return
+    live.isTold = true
+    live.conversation.minuteLeft()
+  }
+
+  /** Calls of one user at the same time, here or at other replicas, spend the minutes of the day together. */
+  async #limitTogether(): Promise<void> {
+    if (this.env.CALLS_PER_USER === 1) return
+    for (const did of new Set([...this.#live.values()].map((live) => live.did))) {
+      const underWay = (await this.rows.underWay(did)).length
+      if (underWay < 2) continue
+      const leftMs = this.rows.lastingMs(await this.rows.minutesLeft(did)) / underWay
+      for (const live of [...this.#live.values()].filter((one) => one.did === did))
+        if (leftMs <= 0) live.conversation.end('limit')
+        else if (leftMs <= lastMinuteMs) this.#tellLastMinute(live)
+    }
   }
 
   async #endPending({ id, did, conversation }: Live): Promise<void> {
@@ -360,6 +385,7 @@ export class Calls {
     for (const { id, conversation } of [...this.#live.values()])
       await this.rows.keep(id, conversation)
     for (const { id, ended_by } of ended) this.#live.get(id)?.conversation.end(ended_by ?? 'server')
+    await this.#limitTogether()
   }
 
   #place(): Place {

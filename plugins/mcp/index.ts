@@ -30,11 +30,12 @@ function mcpPlugin(configuration: Configuration, origins: ReadonlySet<string>, t
       }),
     },
     migrations: { ...migrations, '002-consents': claimsMigration },
-    setup({ db, log, now, environment, oracle, tools, turns, onClose, health }) {
+    async setup({ db, log, now, environment, oracle, tools, turns, onClose, health }) {
       for (const fault of configuration.faults) log.warn(`an MCP server is left out. ${fault}`)
       const pins = environment === 'production'
       const servers = new Servers({ configuration, db, log, now, pins, ...times })
       onClose(() => servers.close())
+      await servers.learn()
       health(() => {
         const [first] = configuration.faults
         if (first !== undefined) throw new Error(configuration.faults.join(' '))
@@ -93,10 +94,11 @@ const connect = (url: string) => ({
   )}`,
 })
 
-/** For tests: shorter times. */
+/** For tests: other times. */
 export interface Times {
   readonly connectMs?: number
   readonly idleMs?: number
+  readonly probeMs?: number
 }
 
 /** The plugin that holds the servers, as the plugins of single servers see it. */
@@ -118,5 +120,7 @@ export function mcpServers(
 
 /** The plugin that serves `/mcp`, for those who list it under `uses`. An app loads the one that its environment makes. */
 export const mcp: McpPlugin = mcpPlugin(noServers, new Set(), {})
+
+export { mcpClient, type McpClient, type Question, type Questions } from './serving/questions.ts'
 
 export default mcpServers

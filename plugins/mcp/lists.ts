@@ -88,6 +88,17 @@ export class Lists {
     }
   }
 
+  /** What servers said of themselves when they were last asked, by fingerprint. */
+  async about(): Promise<ReadonlyMap<string, string>> {
+    const rows = await this.#tables
+      .selectFrom('mcp_tools')
+      .select(['fingerprint', 'about'])
+      .where('about', 'is not', null)
+      .limit(1_000)
+      .execute()
+    return new Map(rows.map(({ fingerprint, about }) => [fingerprint, about ?? '']))
+  }
+
   async keep({ name, fingerprint }: Server, listing: Listing): Promise<KeptListing> {
     const { tools, revision, about, ttlMs } = listing
     const listedAt = this.#now()

@@ -101,7 +101,8 @@ await onEachDatabase('MCP servers', (where) => {
   const model = scriptedModel([])
   beforeAll(async () => {
     app = await testApp({
-      plugins: [(given) => mcpServers(given)],
+      // A slow machine takes its time to start a child.
+      plugins: [(given, taken) => mcpServers(given, taken, { probeMs: 9_000 })],
       model: {
         ...model,
         stream: (request: ModelRequest) =>
@@ -157,6 +158,15 @@ await onEachDatabase('MCP servers', (where) => {
       revision: '2026-07-28',
     })
     expect(body.servers[0].about).toBe('Keeps short notes.')
+    // From now on the server's own sentence is its line, as words of the server.
+    let prompt = ''
+    await turn([
+      ({ messages }) => {
+        prompt = String(messages[0]?.content)
+        return 'Looked.'
+      },
+    ])
+    expect(prompt).toContain('- notes: An MCP server that says of itself: "Keeps short notes."\n')
     expect(
       (
         await (
@@ -294,8 +304,10 @@ describe('an MCP server', () => {
     const user = await app.user()
     expect((await user.say('Go')).text).toBe('called tool 7')
     const seen = toolsSeen(model).filter((name) => name.startsWith('old_'))
-    expect(seen).toHaveLength(199)
+    // One schema points elsewhere, one has 100 KiB; a pattern that takes for ever is nobody's here to carry out.
+    expect(seen).toHaveLength(198)
     expect(seen).not.toContain('old_tool_3')
+    expect(seen).not.toContain('old_tool_4')
     expect((await user.say('Go')).text).toBe('called tool 7')
     const some = toolsSeen(model).filter((name) => name.startsWith('strict_'))
     expect(some).toContain('strict_tool_19')
@@ -329,6 +341,32 @@ describe('an MCP server', () => {
     await expect.poll(seen, { interval: 200, timeout: 10_000 }).toContain('live_tool_2')
   })
 
+  it('that is killed in a read is asked again, by its next process', async () => {
+    const file = newFile()
+    const { app } = await boot({ notes: notes(file) }, [
+      load('notes'),
+      call('notes_die_once'),
+      (request) => String(resultOf(request, 'notes_die_once')),
+    ])
+    expect((await (await app.user()).say('Go')).text).toBe('alive again')
+    expect(startsIn(file)).toBe(2)
+  })
+
+  it('that tells of its progress has its time anew with each word', async () => {
+    const working = fixture('raw-server.ts', 'working')
+    const { app } = await boot(
+      { working: { ...working, oracle: { ...everyone, timeoutMs: 2_000 } } },
+      [
+        load('working'),
+        call('working_tool_1'),
+        (request) => String(resultOf(request, 'working_tool_1')),
+      ],
+    )
+    const begun = performance.now()
+    expect((await (await app.user()).say('Go')).text).toBe('worked')
+    expect(performance.now() - begun).toBeGreaterThan(2_900)
+  })
+
   it('that is dead still shows the list of last time, and the call says why', async () => {
     const where = mkdtempSync(join(tmpdir(), 'mcp-warm-'))
     onTestFinished(() => rmSync(where, { recursive: true, force: true }))
@@ -346,6 +384,9 @@ describe('an MCP server', () => {
       { env: { DATA_DIR: where } },
     )
     const said = await (await app.user()).say('Go')
+    expect(String(model.requests[0]?.messages[0]?.content)).toContain(
+      '- notes: An MCP server that says of itself: "Keeps short notes."',
+    )
     expect(toolsSeen(model)).toContain('notes_list_notes')
     expect(said.of('tool_call').at(-1)?.error).toContain('notes: ended with code 1')
   })
@@ -361,10 +402,10 @@ describe('an MCP server', () => {
     const user = await first.app.user()
     expect((await user.say('Go', { approvals: true })).status).toBe('waiting') // nobody has looked at it yet
     expect(JSON.stringify((await first.app.get('/health')).body)).toContain(
-      'notes: 11 tools changed',
+      'notes: 12 tools changed',
     )
     const accepted = await first.app.post('/mcp-servers/notes/accept', {}, operator)
-    expect(accepted.body.accepted).toHaveLength(11)
+    expect(accepted.body.accepted).toHaveLength(12)
     expect((await user.say('Go', { approvals: true })).text).toBe('Read.')
     await first.app.close()
 

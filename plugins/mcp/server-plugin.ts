@@ -12,9 +12,17 @@ const longestCallMs = 610_000
 /** The plugin of one MCP server: a line in the prompt, and its tools once a turn has loaded it. */
 export function mcpServer(config: ServerConfig, mcp: McpPlugin): AnyPlugin {
   const { name, key, oracle } = config
+  let servers: Servers | undefined
   return definePlugin({
     name,
-    summary: oracle.summary ?? `Tools of the MCP server "${key.slice(0, 100)}".`,
+    // Read anew for each prompt: what a server says of itself is known once it has been asked.
+    get summary() {
+      if (oracle.summary !== undefined) return oracle.summary
+      const about = servers?.aboutOf(name)
+      return about === undefined
+        ? `Tools of the MCP server "${key.slice(0, 100)}".`
+        : `An MCP server that says of itself: ${JSON.stringify(about)}`
+    },
     ...(oracle.whenToUse && { whenToUse: oracle.whenToUse }),
     ...(oracle.access === 'granted' && { can: `mcp/${name}` }),
     visibility: 'on-demand',
@@ -22,6 +30,7 @@ export function mcpServer(config: ServerConfig, mcp: McpPlugin): AnyPlugin {
     category: 'integration',
     requires: [mcp],
     setup({ plugins, health }) {
+      servers = plugins.mcp
       health(() => plugins.mcp.demandWell(name))
     },
     toolsForMs,

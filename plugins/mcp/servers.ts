@@ -15,9 +15,10 @@ export interface ServersOptions {
   readonly now: () => Date
   /** In production a tool that the operator has not accepted as it is asks before every call. */
   readonly pins: boolean
-  /** Only for tests: how long a first connection may take, and after what time an idle one is closed. */
+  /** Only for tests: how long a first connection and its first message may take, and after what time an idle one is closed. */
   readonly connectMs?: number
   readonly idleMs?: number
+  readonly probeMs?: number
 }
 
 /** A tool as a turn has it. */
@@ -45,6 +46,8 @@ interface Known {
   listing?: Promise<KeptListing>
   /** How many tools the operator has not accepted as they are, by the last look. */
   unseen: number
+  /** The server's own first sentence, as far as it is known. */
+  about?: string
 }
 
 /** The MCP servers of the app. None is started or asked before a turn wants it. */
@@ -55,7 +58,7 @@ export class Servers {
   readonly #known: ReadonlyMap<string, Known>
 
   constructor(options: ServersOptions) {
-    const { configuration, db, log, now, connectMs, idleMs } = options
+    const { configuration, db, log, now, connectMs, idleMs, probeMs } = options
     this.configuration = configuration
     this.#options = options
     this.#lists = new Lists(db, () => now().getTime())
@@ -70,11 +73,24 @@ export class Servers {
             onChanged: () => this.#renew(config.name),
             connectMs: connectMs ?? firstListMs,
             ...(idleMs !== undefined && { idleMs }),
+            ...(probeMs !== undefined && { probeMs }),
           }),
           unseen: 0,
         },
       ]),
     )
+  }
+
+  /** Reads what the servers said of themselves before this process began. */
+  async learn(): Promise<void> {
+    if (this.#known.size === 0) return
+    const about = await this.#lists.about()
+    for (const known of this.#known.values()) known.about = about.get(known.config.fingerprint)
+  }
+
+  /** The server's own first sentence; undefined as long as nobody has asked it, and where it says nothing. */
+  aboutOf(name: string): string | undefined {
+    return this.#of(name).about
   }
 
   /** The tools of a server for a turn: those of its last list at once, and without one those that it lists now. */
@@ -84,6 +100,7 @@ export class Servers {
     let kept = await this.#lists.read(config)
     if (!kept) kept = await this.list(name)
     else if (kept.listedAt + kept.ttlMs < this.#options.now().getTime()) this.#renew(name)
+    known.about = kept.about
     return this.#treated(known, kept)
   }
 
@@ -92,7 +109,10 @@ export class Servers {
     const known = this.#of(name)
     const { connection, config } = known
     known.listing ??= this.#inTime(known, connection.list())
-      .then((listing) => this.#lists.keep(config, listing))
+      .then((listing) => {
+        known.about = listing.about
+        return this.#lists.keep(config, listing)
+      })
       .finally(() => (known.listing = undefined))
     return known.listing
   }

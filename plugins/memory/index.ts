@@ -167,6 +167,16 @@ export default definePlugin({
       module: '/memory-page/view.js',
       order: 70,
     },
+    'memory-used': {
+      label: { en: 'Used' },
+      module: '/memory-page/view.js',
+      within: 'answer',
+    },
+    'memory-incognito': {
+      label: { en: 'Incognito' },
+      module: '/memory-page/view.js',
+      within: 'composer',
+    },
   },
 
   routes: {

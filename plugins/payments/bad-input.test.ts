@@ -116,6 +116,24 @@ await onEachDatabase('bad input of payments', (where) => {
     }
   })
 
+  test('another denomination is 400 with its path, and moves nothing', async () => {
+    const app = await paidApp({ where })
+    const user = await app.user()
+    const own = async () => (await user.get('/payments/development/account')).body
+    const { address, balance } = await own()
+    const coins = (...denoms: string[]) => denoms.map((denom) => ({ denom, amount: '5' }))
+    const messages = [coins('udev'), coins('udev', 'uatom')].map((amount) => ({
+      typeUrl: types.send,
+      value: { fromAddress: address, toAddress: toBech32('dev', new Uint8Array(20)), amount },
+    }))
+    const refused = await user.post('/payments/development/transact', { messages })
+    expect(refused).toMatchObject({
+      status: 400,
+      body: { details: [{ path: 'messages.1.value.amount.1.denom' }] },
+    })
+    expect(await own()).toMatchObject({ balance })
+  })
+
   test('a node that knows no calls, or answers nothing at all, is unreachable: turns within the credit go on', async () => {
     let asked = 0
     let isSilent = false

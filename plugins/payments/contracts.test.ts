@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { type GeneratedType, Registry } from '@cosmjs/proto-signing'
+import { MsgExec } from 'cosmjs-types/cosmos/authz/v1beta1/tx'
 import { expect, test } from 'vitest'
 import { TestClock, type TestUser } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
@@ -10,6 +12,7 @@ import {
   readEvaluateClaim,
   writeEvaluateClaim,
 } from './ledger/claim-messages.ts'
+import { readExec, types } from './ledger/messages.ts'
 
 /** Polls longer than a loaded machine needs. */
 const patient = { timeout: 30_000, interval: 50 }
@@ -276,7 +279,7 @@ await onEachDatabase('contracts', (where) => {
     const app = await paidApp({ where, env })
     const user = await app.user()
     const sessionId = await session(user)
-    const { collectionId, balance } = await at(user)
+    const { address, collectionId, balance } = await at(user)
     const id = await contracted(user, { collectionId, agentQuota: 2 })
     expect((await turn(user, sessionId)).status).toBe(200)
     const stands = async (claim: string) => {
@@ -290,9 +293,40 @@ await onEachDatabase('contracts', (where) => {
     const first = await newest()
     await expect.poll(() => stands(first.id), patient).toBe(`Approve claim ${first.id}`)
     const paid = await pay(user, [first.id])
-    expect(paid.prepared.body.messages).toMatchObject([
-      { typeUrl: '/cosmos.authz.v1beta1.MsgExec' },
+    const [message] = paid.prepared.body.messages
+    expect(paid.prepared.body.messages).toEqual([
+      {
+        typeUrl: '/cosmos.authz.v1beta1.MsgExec',
+        value: {
+          grantee: address,
+          msgs: [
+            {
+              typeUrl: '/ixo.claims.v1beta1.MsgEvaluateClaim',
+              value: { $bytes: expect.any(String) },
+            },
+          ],
+        },
+      },
     ])
+    // The published types encode it, once the client has made bytes of what travelled as text.
+    const msgs = message.value.msgs.map((one: { typeUrl: string; value: { $bytes: string } }) => ({
+      typeUrl: one.typeUrl,
+      value: Buffer.from(one.value.$bytes, 'base64'),
+    }))
+    const registry = new Registry([[types.exec, MsgExec as GeneratedType]])
+    const bytes = registry.encode({ typeUrl: types.exec, value: { grantee: address, msgs } })
+    const [approval] = readExec(bytes).msgs
+    expect(readEvaluateClaim(approval?.value ?? new Uint8Array())).toEqual({
+      claimId: first.id,
+      collectionId,
+      oracle: user.did,
+      agentDid: user.did,
+      agentAddress: address,
+      adminAddress: address,
+      status: evaluations.approved,
+      reason: 0,
+      amount: [{ denom: 'udev', amount: '5000' }],
+    })
     expect(paid.settled).toMatchObject({ status: 200, body: { paid: [first.id], balance: '0' } })
     expect((await user.get(`/payments/claims/${first.id}`)).body).toMatchObject({
       status: 'paid',

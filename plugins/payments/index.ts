@@ -11,7 +11,7 @@ import { authz, cardReply, fee, partiesInTime, termsReply, termsView } from './r
 import { serveView } from './routes/view.ts'
 import { PaymentService, type ServiceParts } from './service.ts'
 import { createContracts } from './contracts/tables.ts'
-import { createAccounts, createPayments, withPaymentsTables } from './tables.ts'
+import { createAccounts, createPayments, withPaymentsTables, writeFewerPages } from './tables.ts'
 import { priceWords, type Terms } from './terms/terms.ts'
 import { jobInputs, keepUp, sendOut } from './upkeep.ts'
 
@@ -88,6 +88,7 @@ export default definePlugin({
       (await import('./development/tables.ts')).createLedger(db),
     '004-contracts': createContracts,
     '005-offers': async (db) => (await import('./x402/tables.ts')).createOffers(db),
+    '006-fewer-pages': writeFewerPages,
   },
 
   setup,
@@ -117,6 +118,11 @@ export default definePlugin({
       label: { en: 'Payments', sw: 'Malipo', fr: 'Paiements' },
       module: '/payments/view.js',
       order: 80,
+    },
+    'payments-turn': {
+      label: { en: 'What the turn cost' },
+      module: '/payments/view.js',
+      within: 'composer',
     },
   },
 

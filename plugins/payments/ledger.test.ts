@@ -18,7 +18,7 @@ import { storeOf } from '../../test/support/store-of.ts'
 import { DevelopmentLedger } from './development/ledger.ts'
 import { createLedger, type LedgerTables } from './development/tables.ts'
 import { type ServedLedger, serveLedger } from './fixtures/grpc-ledger.ts'
-import { paidApp, session } from '../../test/support/paid-app.ts'
+import { paidApp, session, settledAccount } from '../../test/support/paid-app.ts'
 import {
   evaluations,
   writeClaimAuthorization,
@@ -29,12 +29,13 @@ import { GrpcPort } from './ledger/grpc.ts'
 import { LedgerKey } from './ledger/keys.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { types, writeExec, writeRevoke, writeSend, writeSendGrant } from './ledger/messages.ts'
+import { grpc, LedgerStatus } from './ledger/port.ts'
 import { signTx } from './ledger/tx.ts'
 
-const coin = (amount: number) => [{ denom: 'udev', amount: String(amount) }]
-const send = (fromAddress: string, toAddress: string, amount: number) => ({
+const coin = (amount: number, denom = 'udev') => [{ denom, amount: String(amount) }]
+const send = (fromAddress: string, toAddress: string, amount: number, denom?: string) => ({
   typeUrl: types.send,
-  value: writeSend({ fromAddress, toAddress, amount: coin(amount) }),
+  value: writeSend({ fromAddress, toAddress, amount: coin(amount, denom) }),
 })
 
 const keyOf = (pubkey: Uint8Array = new Uint8Array()) => ({
@@ -242,6 +243,37 @@ await onEachDatabase('the development ledger', (where) => {
       expect(await ledger.balance(oracle, 'udev')).toBe(1_000_000_103n)
     })
 
+    test('half an answer is no answer, wherever it ends', async () => {
+      const port = how === 'over gRPC' ? new GrpcPort(served.address, false) : own
+      let length: number | undefined
+      let whole = 0
+      const halving = {
+        unary: async (path: string, request: Uint8Array) => {
+          const answer = await port.unary(path, request)
+          whole = answer.length
+          return path.endsWith('/GetNodeInfo') ? answer : answer.subarray(0, length)
+        },
+        close: () => port.close(),
+      }
+      const ledger = new Ledger(halving, 'dev-1')
+      onTestFinished(() => ledger.close())
+      const did = `did:x:${randomUUID()}`
+      const { address } = await own.accountOf(did)
+      const ann = await own.accountOf(`did:x:${randomUUID()}`)
+      const { hash } = await own.transact(did, [send(address, ann.address, 7)], 'a memo')
+      for (const ask of [
+        () => ledger.tx(hash),
+        () => ledger.account(address),
+        () => ledger.broadcast(new Uint8Array()),
+      ]) {
+        length = undefined
+        await ask()
+        const end = whole
+        for (length = 0; length < end; length++)
+          await expect(ask()).rejects.toMatchObject({ code: 'LEDGER_UNREACHABLE' })
+      }
+    })
+
     test('a ledger of another chain is not believed', async () => {
       await expect(ledgerOf('ixo-5').balance('dev1x', 'udev')).rejects.toMatchObject({
         code: 'LEDGER_UNREACHABLE',
@@ -291,8 +323,49 @@ await onEachDatabase('the development ledger', (where) => {
     expect([...seen].sort()).toEqual(signable.toSorted())
   })
 
+  test.each([
+    ['denomination', { denom: 'uother', chainId: 'dev-1' }, 409, 'PAYMENT_MISMATCH'],
+    ['chain', { denom: 'udev', chainId: 'dev-2' }, 503, 'LEDGER_UNREACHABLE'],
+  ])('a transaction of another %s is no payment', async (_, other, status, code) => {
+    const chain = new DevelopmentLedger({ ...options(), ...other })
+    const node = await serveLedger(chain)
+    onTestFinished(() => node.close())
+    const oracle = await chain.accountOf(`did:x:${randomUUID()}`)
+    const app = await paidApp({
+      env: {
+        PAYMENTS_LEDGER: node.address,
+        PAYMENTS_LEDGER_TLS: 'off',
+        PAYMENTS_ADDRESS: oracle.address,
+      },
+    })
+    const user = await app.user()
+    const { address } = await chain.accountOf(user.did)
+    const { claim } = (await user.post('/payments/claims', { advance: '7000' })).body
+    const prepared = await user.post('/payments/prepare', { claims: [claim.id], address })
+    const { paymentId, memo } = prepared.body
+    const message = send(address, oracle.address, 7000, other.denom)
+    const { hash: txHash } = await chain.transact(user.did, [message], memo)
+    expect(await new Ledger(chain, other.chainId).tx(txHash)).toMatchObject({ code: 0 })
+    for (const body of [{ paymentId, txHash }, { txHash }])
+      expect(await user.post('/payments/settle', body)).toMatchObject({ status, body: { code } })
+    expect((await user.get('/payments/account')).body).toMatchObject({
+      balance: '0',
+      claims: [claim.id],
+    })
+  })
+
   test('an app is paid over gRPC; while the node is away turns within the credit go on', async () => {
-    const node = await serveLedger(own)
+    /** What the node tells of a transaction. */
+    let tells: 'all' | 'half' | 'nothing yet' = 'all'
+    const node = await serveLedger({
+      unary: async (path, request) => {
+        const answer = await own.unary(path, request)
+        if (!path.endsWith('/GetTx') || tells === 'all') return answer
+        if (tells === 'half') return answer.subarray(0, answer.length / 2)
+        throw new LedgerStatus(grpc.notFound, 'tx not found')
+      },
+      close: () => Promise.resolve(),
+    })
     const oracle = await own.accountOf(`did:x:${randomUUID()}`)
     const app = await paidApp({
       env: {
@@ -311,8 +384,14 @@ await onEachDatabase('the development ledger', (where) => {
     const { fromAddress, toAddress } = messages[0].value
     expect((await user.get('/payments/development/account')).status).toBe(404)
     const { hash } = await own.transact(user.did, [send(fromAddress, toAddress, 7000)], memo)
-    await node.close()
     const settle = () => user.post('/payments/settle', { paymentId, txHash: hash })
+    const balance = async () => (await user.get('/payments/account')).body.balance
+    tells = 'half'
+    expect(await settle()).toMatchObject({ status: 503, body: { code: 'LEDGER_UNREACHABLE' } })
+    tells = 'nothing yet'
+    expect(await settle()).toMatchObject({ status: 202, body: { status: 'pending' } })
+    expect(await balance()).toBe('0')
+    await node.close()
     const away = await settle()
     expect(away).toMatchObject({ status: 503, body: { code: 'LEDGER_UNREACHABLE' } })
     // Where the node is, is nobody's but the operator's.
@@ -323,6 +402,8 @@ await onEachDatabase('the development ledger', (where) => {
     const again = await serveLedger(own, Number(node.address.split(':')[1]))
     onTestFinished(() => again.close())
     await expect.poll(async () => (await settle()).status, { timeout: 20_000 }).toBe(200)
+    // The turn is paid, too.
+    expect(await settledAccount(user)).toMatchObject({ balance: '2000', owed: '0' })
   })
 })
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { definePlugin, type Model } from '#core'
-import type { TestApp, TestUser } from '#core/testing'
+import { definePlugin, type Model, RuntimeError } from '#core'
+import { TestClock, type TestApp, type TestUser } from '#core/testing'
 import { z } from 'zod'
 import { type FakeAnswer, fakeOpenAi } from '../../test/support/fake-openai.ts'
 import { quickDemo } from '../../test/support/models.ts'
@@ -14,12 +14,12 @@ const till = definePlugin({
   summary: 'Rings.',
   visibility: 'always',
   tools: {
-    ask: {
-      description: 'Asks.',
+    stamp: {
+      description: 'Stamps.',
       input: z.object({}),
       effect: 'write',
       approve: () => true,
-      run: () => 'Asked.',
+      run: () => 'Stamped.',
     },
     jam: {
       description: 'Jams.',
@@ -44,7 +44,9 @@ interface Turn {
   readonly app: TestApp
   readonly user: TestUser
   readonly sessionId: string
-  /** Sends a message, and leaves when the named event has come. */
+  readonly clock: TestClock | undefined
+  readonly message: string
+  /** Sends the message, and leaves when the named event has come. */
   until(event: string): Promise<void>
 }
 
@@ -52,10 +54,23 @@ const stop = ({ user, sessionId }: Turn) => user.post('/messages/abort', { sessi
 
 interface Case {
   readonly provider: readonly FakeAnswer[]
-  /** Where the demonstration model, told nothing else, falls silent or fails: before this word of each answer. */
-  readonly demo?: { readonly silent: number } | { readonly fails: number }
+  /** For how long the provider may be silent. */
+  readonly patienceMs?: number
+  /** What the demonstration model does. */
+  readonly demo: Demo
+  /** What the demonstration model is told, where that matters: it calls the tool that is named. */
+  readonly message?: string
+  /** Whether the test has the time in its hands. */
+  readonly hasClock?: boolean
   go(turn: Turn): Promise<unknown>
   readonly bill: 'nothing' | 'half' | 'all'
+}
+
+/** Before which word of each answer the demonstration model falls silent, fails, or takes too long. */
+interface Demo {
+  readonly silent?: number
+  readonly fails?: number
+  readonly timesOut?: number
 }
 
 const usage = { prompt_tokens: 50, completion_tokens: 7 }
@@ -71,7 +86,7 @@ const again = (answer: FakeAnswer) => Array.from({ length: 9 }, () => answer)
 const cases: Readonly<Record<string, Case>> = {
   'an answer': {
     provider: [says('Yes.')],
-    demo: { silent: Infinity },
+    demo: {},
     go: ({ until }) => until('done'),
     bill: 'all',
   },
@@ -84,6 +99,20 @@ const cases: Readonly<Record<string, Case>> = {
   'a failure after the first word': {
     provider: [{ text: ['One ', 'two '], then: { error: { message: 'Out of order.' } } }],
     demo: { fails: 1 },
+    go: ({ until }) => until('done'),
+    bill: 'nothing',
+  },
+  'a time-out before the first word': {
+    provider: again(never),
+    patienceMs: 300,
+    demo: { timesOut: 0 },
+    go: ({ until }) => until('done'),
+    bill: 'nothing',
+  },
+  'a time-out after the first word': {
+    provider: again(standing),
+    patienceMs: 300,
+    demo: { timesOut: 1 },
     go: ({ until }) => until('done'),
     bill: 'nothing',
   },
@@ -126,25 +155,35 @@ const cases: Readonly<Record<string, Case>> = {
   },
   'a tool that fails': {
     provider: [calls('jam'), says('It jams.')],
+    demo: {},
+    message: 'Call jam',
     go: ({ until }) => until('done'),
     bill: 'all',
   },
   'a sub-agent': {
     provider: [calls('call_clerk', { task: 'Look.' }), calls('look'), says('Seen.'), says('Yes.')],
+    demo: {},
+    message: 'Call call_clerk with task "look"',
     go: ({ until }) => until('done'),
     bill: 'all',
   },
-  'an approval that is granted': {
-    provider: [calls('ask'), says('Asked.')],
-    go: async ({ user, sessionId }) => {
-      const said = await user.say('Go', { sessionId, approvals: true })
+  'an approval that is granted an hour later': {
+    provider: [calls('stamp'), says('Stamped.')],
+    demo: {},
+    message: 'Call stamp',
+    hasClock: true,
+    go: async ({ user, sessionId, clock, message }) => {
+      const said = await user.say(message, { sessionId, approvals: true })
       expect(said.status).toBe('waiting')
+      await clock?.advance('1h')
       await said.approve()
     },
     bill: 'all',
   },
   'an approval that is superseded': {
-    provider: [calls('ask'), never],
+    provider: [calls('stamp'), never],
+    demo: {},
+    message: 'Call stamp',
     go: async (turn) => {
       await turn.until('done')
       await turn.until('run')
@@ -154,17 +193,19 @@ const cases: Readonly<Record<string, Case>> = {
   },
 }
 
-/** The demonstration model, which falls silent or fails before a word. */
-function demo(how: NonNullable<Case['demo']>): Model {
+/** The demonstration model, which falls silent, fails or takes too long before a word. */
+function demo({ silent, fails, timesOut }: Demo): Model {
   const model = quickDemo()
-  const [at, fails] = 'fails' in how ? [how.fails, true] : [how.silent, false]
   return {
     ...model,
     async *stream(request) {
       let words = 0
       for await (const event of model.stream(request)) {
-        if (event.type === 'text' && words++ === at) {
-          if (fails) throw new Error('500')
+        const word = event.type === 'text' ? words++ : undefined
+        if (word !== undefined && word === fails) throw new Error('500')
+        if (word !== undefined && word === timesOut)
+          throw new RuntimeError('MODEL_TIMEOUT', 'The model sent nothing for 60 s.')
+        if (word !== undefined && word === silent) {
           const { signal } = request
           await new Promise((_, reject) => {
             signal.addEventListener('abort', () => reject(signal.reason), { once: true })
@@ -178,18 +219,24 @@ function demo(how: NonNullable<Case['demo']>): Model {
 
 const told = Object.entries(cases).flatMap(([name, one]) => [
   [name, 'a provider', one] as const,
-  ...(one.demo ? [[name, 'the demonstration model', one] as const] : []),
+  [name, 'the demonstration model', one] as const,
 ])
 
 /** Sends what is given, without the sentence that the other messages of these tests have. */
 const { fetch: asGiven } = globalThis
 
-test.each(told)('%s, by %s', async (_, by, { provider, demo: how, go, bill }) => {
+test.each(told)('%s, by %s', async (_, by, one) => {
+  const { provider, patienceMs, demo: how, message = 'Hello', hasClock, go, bill } = one
+  const clock = hasClock ? new TestClock() : undefined
   const endpoint = by === 'a provider' ? await fakeOpenAi(provider) : undefined
   onTestFinished(async () => endpoint?.close())
   const app = await paidApp({
     plugins: [payments, till],
-    model: how && !endpoint ? demo(how) : undefined,
+    model: endpoint ? undefined : demo(how),
+    ...(patienceMs !== undefined && {
+      modelSettings: { '*': { firstTokenMs: patienceMs, idleMs: patienceMs } },
+    }),
+    ...(clock && { clock }),
     fetch,
     env: {
       PAYMENTS_TURN_PRICE: '5001',
@@ -217,7 +264,7 @@ test.each(told)('%s, by %s', async (_, by, { provider, demo: how, go, bill }) =>
         'x-auth-type': 'ucan',
         'content-type': 'application/json',
       },
-      body: JSON.stringify({ message: 'Hello', stream: true, approvals: true }),
+      body: JSON.stringify({ message, stream: true, approvals: true }),
       signal: leaving.signal,
     })
     let text = ''
@@ -227,7 +274,7 @@ test.each(told)('%s, by %s', async (_, by, { provider, demo: how, go, bill }) =>
     }
     leaving.abort()
   }
-  await go({ app, user, sessionId, until })
+  await go({ app, user, sessionId, clock, message, until })
 
   expect(await settledAccount(user)).toMatchObject({ held: '0' })
   const { charges } = (await user.get(`/payments/charges?session=${sessionId}`)).body

@@ -33,7 +33,8 @@ class Node implements LedgerPort {
   /** The transactions that were broadcast, each as often as it came. */
   readonly sent: string[] = []
   before: (() => Promise<void>) | undefined
-  after: (() => Promise<void>) | undefined
+  /** What this resolves to, the node answers in place of the answer. */
+  after: ((answer: Uint8Array) => Promise<void | Uint8Array>) | undefined
 
   constructor(ledger: LedgerPort) {
     this.#ledger = ledger
@@ -47,8 +48,7 @@ class Node implements LedgerPort {
     this.sent.push(Buffer.from(request).toString('base64'))
     const answer = await this.#ledger.unary(path, request)
     this.after = undefined
-    await after?.()
-    return answer
+    return (await after?.(answer)) ?? answer
   }
 
   close(): Promise<void> {
@@ -174,14 +174,15 @@ await onEachDatabase('the outbox', (where) => {
     expect(node.sent).toHaveLength(1)
   })
 
-  test.each(['breaks off', 'hangs'])(
+  test.each(['breaks off', 'hangs', 'brings half a message'])(
     'a connection that %s after the broadcast: the node is asked for the hash until it answers',
     async (what) => {
       const { node, relay, user, address } = await start()
       const before = await balance(address)
-      node.after = async () => {
+      node.after = async (answer) => {
         // The answer goes into a connection through which nothing comes any more, and which nobody ends.
         if (what === 'hangs') return relay.hang()
+        if (what === 'brings half a message') return answer.subarray(0, answer.length / 2)
         throw new LedgerStatus(grpc.unavailable, 'gone')
       }
       await say(user)

@@ -35,6 +35,8 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
         // The library says 'use client' to frameworks that render on a server; this page renders in the browser alone.
         rolldownOptions: {
           checks: { bundlerTimings: false },
+          // What the first view needs anyway stands in one file, because small files compress badly.
+          output: { codeSplitting: { groups: [{ name: 'client', test: ofTheFirstView }] } },
           onLog: (level, log, pass) => log.code !== 'MODULE_LEVEL_DIRECTIVE' && pass(level, log),
         },
       },
@@ -47,6 +49,10 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
     for (const folder of [fresh, old]) await rm(folder, { recursive: true, force: true })
   }
 }
+
+/** React, and the pieces of the library and of the page that the chat and other views share. */
+const ofTheFirstView =
+  /node_modules\/(react|react-dom|scheduler)\/|client\/core\/(client|error|events|records|request|store|timing|tokens|tool-schema)\.ts|client\/core\/chat\/|client\/react\/(provider|use-store|use-run|use-oracle|use-chat|use-latest|content)\.ts|client\/view\/(fault|root)\.tsx|client\/ui\/(words|address)\.ts|client\/ui\/languages\/en|page\/(route|host|oracle|words)\.ts/
 
 const ways = { br: promisify(brotliCompress), gzip: promisify(gzip) } as const
 /** A smaller file costs a page no time that a copy would save. */

@@ -74,7 +74,10 @@ test('views are listed in their order, with the state of their plugin and what m
     name: 'notes',
     summary: 'Keeps notes.',
     web: { '/notes': page },
-    views: { notes: { label, module: '/notes/view.js' } },
+    views: {
+      notes: { label, module: '/notes/view.js' },
+      'notes-below': { label, module: '/notes/view.js', within: 'answer' },
+    },
   })
   const early = definePlugin({
     name: 'early',
@@ -97,6 +100,14 @@ test('views are listed in their order, with the state of their plugin and what m
       feature: 'operator',
     },
     { name: 'notes', plugin: 'notes', label, module: '/notes/view.js', state: 'available' },
+    {
+      name: 'notes-below',
+      plugin: 'notes',
+      label,
+      module: '/notes/view.js',
+      state: 'available',
+      within: 'answer',
+    },
   ])
 })
 

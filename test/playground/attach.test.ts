@@ -74,12 +74,12 @@ await describeWith('chromium', 'files in the playground', (program) => {
       button.focus().then(() => page.keyboard.press('Enter')),
     ])
     await chooser.setFiles([pngFile('one.png'), pngFile('two.png', png(7))])
-    await expect.poll(() => attached(page).getByText('attached', { exact: true }).count()).toBe(2)
+    await expect.poll(() => attached(page).locator('[data-state=done]').count()).toBe(2)
     await page.evaluate(() => {
       const drop = (type: string, name: string) => {
         const data = new DataTransfer()
         data.items.add(new File(['Rain on Monday.'], name, { type: 'text/plain' }))
-        const area = document.querySelector('.composer textarea')
+        const area = document.querySelector('.oc-composer textarea')
         area?.dispatchEvent(
           type === 'drop'
             ? new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true })
@@ -89,19 +89,19 @@ await describeWith('chromium', 'files in the playground', (program) => {
       drop('drop', 'dropped.txt')
       drop('paste', 'pasted.txt')
     })
-    await expect.poll(() => attached(page).getByText('attached', { exact: true }).count()).toBe(4)
+    await expect.poll(() => attached(page).locator('[data-state=done]').count()).toBe(4)
     await page.getByRole('button', { name: 'Remove two.png' }).click()
     await page.getByRole('button', { name: 'Remove dropped.txt' }).click()
     await expect.poll(() => attached(page).getByRole('listitem').count()).toBe(2)
     if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, 'composer.png') })
     await send(page, 'What is this?')
-    await page.locator('.message.ai .text').getByText('A grey point.').waitFor()
+    await page.locator('.oc-ai .oc-markdown').getByText('A grey point.').waitFor()
     const asked = model.requests[0]?.messages.findLast(({ role }) => role === 'user')
     expect(asked).toMatchObject({ parts: [{ type: 'image', name: 'one.png' }] })
     expect(asked?.content).toContain('Rain on Monday.')
     // The message shows its picture, now and after a reload.
     for (const _ of [1, 2]) {
-      await page.locator('.message.human img[alt="one.png"]').waitFor()
+      await page.locator('.oc-human img[alt="one.png"]').waitFor()
       await page.getByRole('button', { name: 'Save pasted.txt' }).waitFor()
       await page.reload()
     }
@@ -124,7 +124,7 @@ await describeWith('chromium', 'files in the playground', (program) => {
     await page.getByRole('button', { name: 'Remove page.png' }).click()
     await page.getByRole('button', { name: 'Remove large.png' }).click()
     await page.getByRole('button', { name: 'Send' }).click()
-    await page.locator('.message.ai .text').getByText('Well.').waitFor()
+    await page.locator('.oc-ai .oc-markdown').getByText('Well.').waitFor()
   })
 
   it('of tools are shown beside their calls, as they come and after a reload', async () => {
@@ -132,7 +132,7 @@ await describeWith('chromium', 'files in the playground', (program) => {
     const { page, complaints } = await visit(model)
     await send(page, 'Take a picture')
     for (const _ of [1, 2]) {
-      await page.getByRole('list', { name: 'Files of shoot' }).getByAltText('roof.png').waitFor()
+      await page.getByRole('list', { name: 'shoot' }).getByAltText('roof.png').waitFor()
       if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, 'tool.png') })
       await page.reload()
     }
@@ -147,11 +147,11 @@ await describeWith('chromium', 'files in the playground', (program) => {
     await expect.poll(() => choice.inputValue()).toBe('one')
     await choice.selectOption('two')
     await send(page, 'Who?')
-    await page.locator('.message.ai .text').getByText('I am two.').waitFor()
+    await page.locator('.oc-ai .oc-markdown').getByText('I am two.').waitFor()
     await page.reload()
     await expect.poll(() => choice.inputValue()).toBe('two')
     await send(page, 'And now?')
-    await page.locator('.message.ai .text').getByText('Still two.').waitFor()
+    await page.locator('.oc-ai .oc-markdown').getByText('Still two.').waitFor()
     await page.getByRole('button', { name: 'New chat' }).click()
     await expect.poll(() => choice.inputValue()).toBe('one')
   })

@@ -175,7 +175,7 @@ await describeWith('chromium', 'the look of the playground', (program) => {
     expect(await page.getByLabel('Population').inputValue()).toBe('4000')
     expect(await design.locator('dd.strong').textContent()).toBe(drawn)
     await enter(page, 'Chat')
-    expect(await page.locator('.composer textarea').inputValue()).toBe('Half a sent')
+    expect(await page.locator('.oc-composer textarea').inputValue()).toBe('Half a sent')
     expect(complaints).toEqual([])
   }, 60_000)
 

@@ -10,7 +10,7 @@ await describeWith('chromium', 'memory in the page', (program) => {
       MEMORY_AFTER_SECONDS: '1',
     })
     const answers = page.getByRole('article', { name: 'Oracle' })
-    const answered = (words: string) => answers.locator('.text').filter({ hasText: words })
+    const answered = (words: string) => answers.locator('.oc-markdown').filter({ hasText: words })
     const say = async (message: string) => {
       await page.getByLabel('Message', { exact: true }).fill(message)
       await page.getByRole('button', { name: 'Send' }).click()

@@ -32,9 +32,9 @@ await describeWith('chromium', 'the walk from a price to a paid claim', (program
     }
     const before = await answers.count()
     await say(`Message 3: ${sentence}`)
-    const panel = page.getByRole('region', { name: 'Payment needed' })
+    const panel = page.getByRole('region', { name: 'To be paid first' })
     await panel.getByText('0.01 DEV').waitFor()
-    await expect.poll(() => panel.getByText('A turn: 0.005 DEV').count()).toBe(2)
+    await panel.getByText('2 answers').waitFor()
     await panel.getByRole('button', { name: 'Pay' }).click()
     await expect.poll(() => answers.count(), { timeout: 30_000 }).toBeGreaterThan(before)
     expect(await panel.count()).toBe(0)

@@ -90,7 +90,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     const { page, complaints } = await visit()
     page.on('request', (request) => asked.push(request.url()))
     await page.reload()
-    await page.getByRole('heading', { name: 'Oracle' }).waitFor()
+    await page.getByText('What would you like to know?').waitFor()
     expect(asked.filter((one) => !one.startsWith(url) && !one.startsWith('ws'))).toEqual([])
     expect(complaints).toEqual([])
   })
@@ -183,7 +183,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     // A turn that a plugin begins in the open chat is shown, though this page asked for nothing.
     for await (const _ of opened.turns!.start({ user, session, message: 'Tea?' }));
     // The page also tells a screen reader of the words, in an element that nobody sees.
-    await page.locator('.message.ai .text').getByText('Your tea is ready.').waitFor()
+    await page.locator('.oc-ai .oc-markdown').getByText('Your tea is ready.').waitFor()
     // A component that the page does not know is shown as its name, with what it was given.
     const component = { name: 'pump-dial', args: { litres: 40 } }
     await opened.sessions!.say({ user, session, component, notify: false })
@@ -232,13 +232,9 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await page.goto(`${app.url}/playground/#/chat`)
     await page.waitForURL(/#\/chat\/.+/)
     // An empty chat offers what the plugins of this app give as examples, and nothing of others.
-    const opener = page.locator('.opener')
-    await opener.getByText('Remind me in one minute to call the clinic.').waitFor()
-    expect(await opener.allInnerTexts()).toEqual([
-      'Remind me in one minute to call the clinic.',
-      'What can you do?',
-      'Tell me a long story.',
-    ])
+    const openers = page.getByRole('list', { name: 'Suggestions' }).getByRole('button')
+    await openers.first().waitFor()
+    expect(await openers.allInnerTexts()).toEqual(['Remind me in one minute to call the clinic.'])
     const asked = page.locator('[data-tool=remind_me]').getByText('done')
     await say(page, 'Remind me in one minute to call the clinic')
     await asked.waitFor()
@@ -248,7 +244,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await ready(page)
 
     const words = (where: Page, text: string) =>
-      where.locator('.message.ai .text').getByText(text, { exact: true })
+      where.locator('.oc-ai .oc-markdown').getByText(text, { exact: true })
     expect(await words(page, 'Reminder: call the clinic.').count()).toBe(0)
     let loads = 0
     page.on('load', () => loads++)
@@ -287,12 +283,16 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
 
   it('shows a question about the weather through to the answer, with its tools and their component', async () => {
     const { page, complaints } = await visit()
-    await page.getByRole('button', { name: 'What is the weather in Lusaka?' }).click()
+    const question = page.getByRole('button', { name: 'What is the weather in Lusaka?' })
+    const others = page.getByRole('button', { name: 'Others' })
+    await others.waitFor()
+    while (!(await question.isVisible())) await others.click()
+    await question.click()
     await page.locator('[data-tool=load_capability]').getByText('done').waitFor()
     await page.locator('[data-tool=get_current_weather]').getByText('done').waitFor()
-    await page.getByRole('region', { name: 'Weather in Lusaka' }).waitFor()
+    await page.locator('[data-tool=WeatherCard]').getByText('Lusaka').first().waitFor()
     await ready(page)
-    await expect.poll(() => page.locator('.message.ai .text').last().innerText()).toMatch(/24\.5/)
+    await expect.poll(() => page.locator('.oc-ai .oc-markdown').last().innerText()).toMatch(/24\.5/)
 
     await show(page, 'Capabilities')
     const plugin = page.getByRole('article', { name: 'weather' })
@@ -308,7 +308,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
   it('loses nothing of a long answer to a reload, and stops one', async () => {
     const { page, complaints } = await visit()
     await say(page, 'Tell me a long story.')
-    const answer = page.locator('.message.ai .text').last()
+    const answer = page.locator('.oc-ai .oc-markdown').last()
     await expect
       .poll(async () => (await answer.innerText()).length, { timeout: 15_000 })
       .toBeGreaterThan(200)
@@ -346,11 +346,11 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
   it('asks before a write, with everything that is to be written in sight, and is answered by the keyboard', async () => {
     const { page, complaints } = await visit()
     await say(page, 'Set my preferences with custom instructions "always end with a proverb"')
-    const question = page.getByRole('region', { name: 'set_user_preferences needs your approval' })
+    const question = page.getByRole('region', { name: 'Waits for you' })
     await question.waitFor()
-    await page.locator('[data-tool=set_user_preferences]').getByText('waits for you').waitFor()
-    const words = question.getByLabel('Arguments')
-    expect(await words.inputValue()).toContain('always end with a proverb')
+    await page.locator('[data-tool=set_user_preferences]').getByText('Waits for you').waitFor()
+    const words = question.locator('pre')
+    expect(await words.innerText()).toContain('always end with a proverb')
     expect(
       await words.evaluate(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight),
     ).toBeLessThanOrEqual(0)
@@ -492,7 +492,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
         const overflow = await page.evaluate(() =>
           [
             document.documentElement,
-            ...document.querySelectorAll('main, .pane, .card, .message, .side'),
+            ...document.querySelectorAll('main, .pane, .card, .oc-message, .side'),
           ]
             .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 1)
             .map(({ className, textContent }) => `${className}: ${textContent?.slice(0, 40)}`),
@@ -509,7 +509,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await say(page, 'Tell me a long story.')
     // The message and the first words make room for themselves; from here on nothing may move.
     await page
-      .locator('.message.ai .text')
+      .locator('.oc-ai .oc-markdown')
       .last()
       .getByText(/\S+\s+\S+/)
       .waitFor()

@@ -46,7 +46,7 @@ await describeWith('chromium', 'what the playground tells of the model', (progra
     const second = scriptedModel(['Here I am.'], { id: 'two/b' })
     const { page, complaints, answers, say } = await visit({ model: chain([first, second]) })
     await say('Hello')
-    const told = 'one/a could not answer (MODEL_OVERLOADED). two/b answers instead.'
+    const told = 'one/a could not answer; two/b answers instead.'
     expect(await page.getByText(told).innerText()).toBe(told)
     expect(await answers.innerText()).toContain('Answered by two/b')
     await page.reload()
@@ -60,11 +60,11 @@ await describeWith('chromium', 'what the playground tells of the model', (progra
     const model = scriptedModel(Array.from({ length: 40 }, () => 'Yes.'))
     const env = { MODEL_CONTEXT_WINDOW: '3000' }
     const { page, complaints, say } = await visit({ model, env })
-    const told = page.getByText('The model reads less of this chat from now on')
+    const told = page.getByText('From here on the model reads less of this chat.')
     for (let nth = 1; nth <= 15 && (await told.count()) === 0; nth++)
       await say(`Number ${nth}. ${'We talk about stoves. '.repeat(50)}`)
-    expect(await told.first().innerText()).toContain('The history keeps every word.')
-    await page.locator('.text', { hasText: 'Number 1.' }).waitFor()
+    expect(await told.first().innerText()).toContain('You still see every word.')
+    await page.locator('.oc-said', { hasText: 'Number 1.' }).waitFor()
     expect(complaints).toEqual([])
   }, 60_000)
 })

@@ -31,6 +31,7 @@ async function before() {
       values (${`s${nth}`}, '', 'x.y', '2.25', ${'"long"'.repeat(2_000)})`.execute(db)
   }
   await run(db, 4, 'waiting', 1)
+  await expectEnd(db, 'r4', 'p')
   return store
 }
 
@@ -42,7 +43,17 @@ const run = (db: Kysely<any>, nth: number, status: string, namesake: number) =>
     db,
   )
 
-const tables = ['kernel_sessions', 'kernel_runs', 'checkpoints', 'checkpoint_values']
+const expectEnd = (db: Kysely<any>, root: string, consumer: string) =>
+  sql`insert into kernel_unsettled (session_id, root_id, consumer, created_at)
+    values ('s4', ${root}, ${consumer}, 1)`.execute(db)
+
+const tables = [
+  'kernel_sessions',
+  'kernel_runs',
+  'kernel_unsettled',
+  'checkpoints',
+  'checkpoint_values',
+]
 
 test('tables that get rid of their rowids keep rows, defaults and rules', async () => {
   const store = await before()
@@ -90,6 +101,16 @@ test('tables that get rid of their rowids keep rows, defaults and rules', async 
   await expect(again('r9', 's9', 1, 'request-2', 0)).rejects.toThrow(/UNIQUE/)
   await expect(again('r9', 's4', 2, 'request-1', 1)).rejects.toThrow(/UNIQUE/)
   await again('r9', 's9', 1, 'request-9', 0)
+
+  await expectEnd(db, 'r4', 'q')
+  await expect(expectEnd(db, 'r4', 'p')).rejects.toThrow(/UNIQUE/)
+  const { rows: due } = await sql`select consumer, tries, due_at, facts from kernel_unsettled
+    order by consumer`.execute(db)
+  const waits = { tries: 0, due_at: 0, facts: null }
+  expect(due).toEqual([
+    { consumer: 'p', ...waits },
+    { consumer: 'q', ...waits },
+  ])
 })
 
 /** Tables that grow with every turn or session. */

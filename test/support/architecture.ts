@@ -29,6 +29,7 @@ export function violations(sources: Sources): string[] {
     ...importsOf(source).flatMap((imported) => wrongImport(path, source, imported, sources)),
     ...(path.startsWith('core/') && !isTest(path) ? namedPlugins(path, source, plugins) : []),
     ...(path.startsWith('core/') && !isTest(path) ? namedProviders(path, source) : []),
+    ...(/^plugins\/playground\//.test(path) && !isTest(path) ? shown(path, source, plugins) : []),
     ...(/^(core|plugins|cli)\//.test(path) && !isTest(path) ? tooNew(path, source) : []),
   ])
   return [...single, ...circlesOf(sources)]
@@ -146,6 +147,21 @@ function namedPlugins(path: string, source: string, plugins: ReadonlySet<string>
       return isNamed || (!isOwnWord && quotes(source, name))
     })
     .map((name) => `${path} names the plugin ${name}: the kernel knows kinds, never names`)
+}
+
+/**
+ * The plugins that the playground names: as a whole string, by an address, or within a name of the code, as in `WeatherCard`. It
+ * shows what plugins bring, whatever they are called. The entries of the client library are no plugins.
+ */
+function shown(path: string, source: string, plugins: ReadonlySet<string>): string[] {
+  return [...plugins]
+    .filter((name) => {
+      const word = name.charAt(0).toUpperCase() + name.slice(1)
+      const quoted = new RegExp(`['"\`](#?/)?${name}(['"\`]|/)`)
+      const within = new RegExp(`[a-z]${word}(?![a-z])|\\b${word}[A-Z]`)
+      return name !== 'playground' && (quoted.test(source) || within.test(source))
+    })
+    .map((name) => `${path} names the plugin ${name}: the playground shows what plugins bring`)
 }
 
 /** Syntax that the oldest Node of `engines` cannot read: types are stripped from our sources, and nothing else is changed. */

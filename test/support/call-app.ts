@@ -1,5 +1,11 @@
 import { onTestFinished } from 'vitest'
-import { scriptedModel, testApp, type ScriptedStep, type TestApp } from '#core/testing'
+import {
+  scriptedModel,
+  testApp,
+  type ScriptedStep,
+  type TestApp,
+  type TestClock,
+} from '#core/testing'
 import type { AnyPlugin } from '#core'
 import calls from '../../plugins/calls/index.ts'
 import type { Where } from './each-database.ts'
@@ -13,17 +19,19 @@ export const beeps = (...more: string[]): string =>
 export interface CallAppOptions extends Where {
   readonly env?: Readonly<Record<string, string>>
   readonly plugins?: readonly AnyPlugin[]
+  readonly clock?: TestClock
 }
 
 /** An oracle that can be called, whose model answers by a script and whose words are beeps. */
 export async function callApp(
   steps: readonly ScriptedStep[],
-  { databaseUrl, env, plugins = [] }: CallAppOptions = {},
+  { databaseUrl, env, plugins = [], clock }: CallAppOptions = {},
 ) {
   const model = scriptedModel(steps)
   const app: TestApp = await testApp({
     plugins: [calls, ...plugins],
     model,
+    ...(clock && { clock }),
     env: {
       NODE_ENV: 'test',
       CALLS_VOICE: 'command',

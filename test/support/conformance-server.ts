@@ -2,7 +2,7 @@ import { createServer, request } from 'node:http'
 import { z } from 'zod'
 import { definePlugin, parts, RuntimeError } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
-import mcpServers from '../../plugins/mcp/index.ts'
+import mcpServers, { type McpClient, mcpClient, type Question } from '../../plugins/mcp/index.ts'
 
 // A server with the tools that the conformance suite of MCP calls, behind a door that adds the key which the suite cannot send:
 //   node --conditions=oracle-runtime-source test/support/conformance-server.ts
@@ -16,6 +16,40 @@ const file = { type: 'file', mediaType: 'text/plain', name: 'a.txt', data: 'YQ==
 const read = { effect: 'read', foreign: false, input } as const
 const reads = (description: string, run: () => unknown) => ({ ...read, description, run })
 const asks = { description: 'Asks a person first.', approve: true, input, run: () => 'Done.' }
+
+const form = (field: string): Question => ({
+  method: 'elicitation/create',
+  params: {
+    message: `What is your ${field}?`,
+    requestedSchema: {
+      type: 'object',
+      properties: { [field]: { type: 'string' } },
+      required: [field],
+    },
+  },
+})
+const thought: Question = {
+  method: 'sampling/createMessage',
+  params: {
+    messages: [{ role: 'user', content: { type: 'text', text: 'Say something.' } }],
+    maxTokens: 50,
+  },
+}
+const folders: Question = { method: 'roots/list', params: {} }
+/** A tool that ends with what the client has answered, once it has all that it wants. */
+const wants = (questions: (client: McpClient) => Readonly<Record<string, Question>>) =>
+  reads('Asks the client.', () => {
+    const client = mcpClient()
+    if (!client) return 'Nobody to ask.'
+    const wanted = questions(client)
+    const isAnswered = (name: string) => {
+      const { action, content }: Readonly<Record<string, unknown>> = Object(client.answers[name])
+      if (wanted[name]?.method !== 'elicitation/create') return name in client.answers
+      return action === 'accept' && typeof content === 'object' && content !== null
+    }
+    if (!Object.keys(wanted).every(isAnswered)) return client.ask(wanted)
+    return JSON.stringify(client.answers)
+  })
 
 /** The schema that the suite wants to see again. */
 const schema2020 = {
@@ -64,11 +98,27 @@ const fixtures = definePlugin({
     },
     test_logging_tool: reads('Would write a log.', () => 'done'),
     test_streaming_elicitation: asks,
-    test_missing_capability: asks,
-    test_input_required_result_elicitation: asks,
+    test_missing_capability: wants(() => ({ thought })),
+    test_input_required_result_elicitation: wants(() => ({ user_name: form('name') })),
+    test_input_required_result_sampling: wants(() => ({ capital_question: thought })),
+    test_input_required_result_list_roots: wants(() => ({ client_roots: folders })),
+    test_input_required_result_multiple_inputs: wants(() => ({
+      ...{ user_name: form('name'), greeting: thought, client_roots: folders },
+    })),
+    test_input_required_result_multi_round: reads('Asks twice.', () => {
+      const client = mcpClient()
+      if (!client) return 'Nobody to ask.'
+      if (client.kept === undefined && !client.answers.step1)
+        return client.ask({ step1: form('name') })
+      if (!client.answers.step2) return client.ask({ step2: form('colour') }, client.answers.step1)
+      return JSON.stringify([client.kept, client.answers.step2])
+    }),
     test_input_required_result_request_state: asks,
     test_input_required_result_tampered_state: asks,
-    test_input_required_result_capabilities: asks,
+    test_input_required_result_capabilities: wants((client) => ({
+      ...(client.can('elicitation') && { user_name: form('name') }),
+      ...(client.can('sampling') && { thought }),
+    })),
   },
 })
 

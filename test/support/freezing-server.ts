@@ -1,8 +1,13 @@
 import { execFileSync } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createApp, definePlugin, type Model } from '#core'
 
-/** A whole server whose routes and model can be told to stop its event loop. */
+/**
+ * A whole server whose routes and model can be told to stop its event loop. FROZEN is a file that is there once the model has
+ * done so: until then a slow turn goes on.
+ */
+const { FROZEN = '' } = process.env
 const spin = () => {
   for (;;);
 }
@@ -37,10 +42,13 @@ const freezer = definePlugin({
 
 const model: Model = {
   id: 'obedient',
-  async *stream({ messages }) {
+  async *stream({ messages, signal }) {
     const said = messages.findLast(({ role }) => role === 'user')?.content
-    if (said === 'Freeze') spin()
-    if (said === 'Slow') await sleep(2_500)
+    if (said === 'Freeze') {
+      writeFileSync(FROZEN, '')
+      spin()
+    }
+    while (said === 'Slow' && !existsSync(FROZEN)) await sleep(50, undefined, { signal })
     yield { type: 'text', text: 'Done.' }
   },
 }

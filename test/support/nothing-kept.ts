@@ -54,18 +54,30 @@ const decoded = (value: string): string =>
   /^[A-Za-z0-9+/]{40,}=*$/.test(value) ? Buffer.from(value, 'base64').toString('latin1') : ''
 
 /** Says which secrets stand in the tables of an app whose process is another one, and in the lines that it wrote. */
-export async function faultsAt(
-  { databaseUrl, dataDir = '' }: { readonly databaseUrl?: string; readonly dataDir?: string },
-  lines: readonly string[],
-): Promise<string[]> {
-  const dialect = databaseUrl
-    ? new PostgresDialect({ pool: new pg.Pool({ connectionString: databaseUrl, max: 1 }) })
-    : sqliteDialect(openSqlite(join(dataDir, 'oracle.sqlite')))
-  const db = new Kysely<any>({ dialect }) // any: the tables are found by their names
-  try {
+export const faultsAt = (place: Place, lines: readonly string[]): Promise<string[]> =>
+  at(place, async (db) => {
     const { tables, faults } = await look(db)
     const unseen = tables > 10 ? [] : [`there are ${tables} tables to look through`]
     return [...unseen, ...faults, ...faultsIn('a line', lines.join('\n'))]
+  })
+
+/** Where a server has its tables. */
+interface Place {
+  readonly databaseUrl?: string
+  readonly dataDir?: string
+}
+
+/** Does something in the database of a server that may be dead. */
+export async function at<T>(
+  { databaseUrl, dataDir = '' }: Place,
+  work: (db: Kysely<any>) => Promise<T>, // any: the tables are found by their names
+): Promise<T> {
+  const dialect = databaseUrl
+    ? new PostgresDialect({ pool: new pg.Pool({ connectionString: databaseUrl, max: 1 }) })
+    : sqliteDialect(openSqlite(join(dataDir, 'oracle.sqlite')))
+  const db = new Kysely<any>({ dialect })
+  try {
+    return await work(db)
   } finally {
     await db.destroy()
   }

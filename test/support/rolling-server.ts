@@ -5,14 +5,14 @@ import { createApp, definePlugin, type Message, type Model } from '#core'
 
 /**
  * A server of a fleet that is replaced while it works. GENERATION 2 adds a migration; NOTES is the file of what happened in
- * the world outside, a line each.
+ * the world outside, a line each; PACE_MS is how long each word takes.
  */
-const { GENERATION = '1', NOTES = '' } = process.env
+const { GENERATION = '1', NOTES = '', PACE_MS = '1000' } = process.env
 const note = (line: string) => appendFileSync(NOTES, `${line}\n`)
 
 /** What a chat says, word by word. */
 const words = Array.from({ length: 10 }, (_, n) => `word${n} `)
-const paceMs = 1_000
+const paceMs = Number(PACE_MS)
 
 /** Talks, or calls the tool that the last message names, and says then what came of it. */
 const model: Model = {

@@ -14,6 +14,10 @@ const services = {
     url: process.env.TEST_REDIS_URL ?? 'redis://127.0.0.1:6379',
     enable: 'start Redis on 127.0.0.1:6379, or set TEST_REDIS_URL',
   },
+  redisServer: {
+    url: 'command:redis-server',
+    enable: 'install Redis (in Debian the package redis-server)',
+  },
   /** R is not a server but a program: its name stands where a server's address does. */
   r: {
     url: process.env.TEST_RSCRIPT ?? 'Rscript',

@@ -313,4 +313,15 @@ describe('a metric that cannot be', () => {
     const setup = (m: Metrics) => void m.counter('takeovers_total', 'Mine.')
     await expect(boots(setup, 'oracle')).rejects.toThrow('there is one of that name already')
   })
+
+  it('stops the boot: the name of another plugin’s', async () => {
+    const made = (name: string, metric: string) =>
+      definePlugin({
+        name,
+        summary: 'Makes.',
+        setup: ({ metrics }) => void metrics.counter(metric, 'Mine.'),
+      })
+    const plugins = [made('tea', 'pot_sold_total'), made('tea-pot', 'sold_total')]
+    await expect(testApp({ plugins })).rejects.toThrow('there is one of that name already')
+  })
 })

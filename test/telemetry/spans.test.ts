@@ -1,10 +1,11 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
-import { definePlugin } from '#core'
+import { definePlugin, RuntimeError } from '#core'
 import { call, scriptedModel, testApp, type ScriptedStep, type TestApp } from '#core/testing'
+import { fakeOpenAi } from '../support/fake-openai.ts'
 import { otlpReceiver } from '../support/otlp-receiver.ts'
 import { readMetrics } from '../support/prometheus-text.ts'
 
@@ -12,8 +13,21 @@ const shop = definePlugin({
   name: 'shop',
   summary: 'Tools of every kind.',
   visibility: 'always',
-  routes: { 'GET /keyed': { auth: 'bearer', run: () => ({ ok: true }) } },
+  routes: {
+    'GET /keyed': { auth: 'bearer', run: () => ({ ok: true }) },
+    'POST /tidy': { run: async (_, { jobs }) => ({ id: await jobs.later('tidy', {}) }) },
+  },
+  jobs: { tidy: { input: z.object({}), run: () => undefined } },
   tools: {
+    refuse: {
+      description: 'Refuses.',
+      effect: 'read',
+      foreign: false,
+      input: z.object({}),
+      run() {
+        throw new RuntimeError('CONFLICT', 'It is taken.', { status: 409 })
+      },
+    },
     look: {
       description: 'Looks.',
       effect: 'read',
@@ -45,6 +59,17 @@ async function start(script: readonly ScriptedStep[], url: string, env?: Record<
   return app
 }
 
+const counted = { inputTokens: 40, outputTokens: 4, cachedTokens: 30, cacheWriteTokens: 5 }
+const patience = { timeout: 30_000 }
+const later = (res: ServerResponse) => setTimeout(() => res.writeHead(200).end('{}'), 3_000)
+
+/** How many spans ended, were exported or were lost, as the metrics of an app have it. */
+async function spansOf(app: TestApp, outcome: string): Promise<number | undefined> {
+  const headers = { Authorization: 'Bearer mnopqrstuvwx' }
+  const text = await (await fetch(`${app.url}/metrics`, { headers })).text()
+  return readMetrics(text).value('oracle_spans_total', { outcome })
+}
+
 const trace = '0af7651916cd43dd8448eb211c80319c'
 const parent = `00-${trace}-b7ad6b7169203331-01`
 
@@ -53,7 +78,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     const receiver = await otlpReceiver()
     const app = await start(
       [
-        { calls: [call('look', {})], usage: { inputTokens: 40, outputTokens: 4 } },
+        { calls: [call('look', {})], usage: counted },
         call('call_clerk', { task: 'Look.' }),
         call('look', {}),
         'Looked.',
@@ -101,12 +126,25 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
         'gen_ai.operation.name': 'chat',
         'gen_ai.provider.name': 'scripted',
         'gen_ai.request.model': 'scripted/one',
+        'gen_ai.response.model': 'scripted/one',
+        'gen_ai.response.finish_reasons': ['tool_calls'],
         'gen_ai.usage.input_tokens': 40,
         'gen_ai.usage.output_tokens': 4,
+        'gen_ai.usage.cache_read.input_tokens': 30,
+        'gen_ai.usage.cache_creation.input_tokens': 5,
       },
     })
-    const clerk = ofTurn.find(({ name }) => name === 'execute_tool call_clerk')!
-    expect(clerk).toMatchObject({ kind: 1, parentSpanId: turn.spanId })
+    expect(models.at(-1)!.attributes).toMatchObject({ 'gen_ai.response.finish_reasons': ['stop'] })
+    const clerk = ofTurn.find(({ name }) => name === 'invoke_agent clerk')!
+    expect(clerk).toMatchObject({
+      kind: 1,
+      parentSpanId: turn.spanId,
+      attributes: {
+        'gen_ai.operation.name': 'invoke_agent',
+        'gen_ai.agent.name': 'clerk',
+        'gen_ai.tool.name': 'call_clerk',
+      },
+    })
     expect(models.filter(({ parentSpanId }) => parentSpanId === clerk.spanId)).toHaveLength(2)
     const tools = ofTurn.filter(({ name }) => name === 'execute_tool look')
     expect(tools.map(({ parentSpanId }) => parentSpanId).sort()).toEqual(
@@ -114,15 +152,49 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     )
     expect(tools[0]!.attributes).toMatchObject({
       'gen_ai.tool.name': 'look',
+      'gen_ai.tool.call.id': expect.stringMatching(/./),
       'gen_ai.tool.type': 'function',
       'oracle.plugin': 'shop',
     })
-    expect(ofTurn.find(({ name }) => name === 'db begin')).toMatchObject({
-      kind: 3,
-      parentSpanId: turn.spanId,
-    })
+    for (const name of ['db begin', 'db steps'])
+      expect(ofTurn.find((span) => span.name === name)).toMatchObject({
+        kind: 3,
+        parentSpanId: turn.spanId,
+        attributes: { 'db.system.name': 'sqlite' },
+      })
     expect(JSON.stringify(spans)).not.toContain('secret')
     expect(JSON.stringify(spans)).not.toContain(user.did)
+  })
+
+  it('names the host of a model, the faults of tools and models, and attempts of jobs', async () => {
+    const receiver = await otlpReceiver()
+    const provider = await fakeOpenAi(['Good day.'])
+    onTestFinished(() => provider.close())
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url }
+    const asking = await testApp({
+      plugins: [shop],
+      env: { ...env, MODEL: 'openai/gpt-5', OPENAI_API_KEY: 'k', OPENAI_BASE_URL: provider.url },
+    })
+    onTestFinished(() => asking.close())
+    await (await asking.user('somebody')).say('hello')
+    await asking.close()
+    const asked = receiver.spans.find(({ name }) => name === 'chat openai/gpt-5')!
+    expect(asked).toMatchObject({ kind: 3, attributes: { 'server.address': '127.0.0.1' } })
+
+    const app = await start([call('refuse', {}), new Error('broken')], receiver.url)
+    const user = await app.user('somebody')
+    await user.say('hello').catch(() => undefined)
+    expect((await user.post('/tidy', {})).status).toBe(200)
+    const of = (name: string) => receiver.spans.find((span) => span.name === name)
+    await expect.poll(() => of('job shop.tidy'), { timeout: 30_000 }).toBeDefined()
+    await app.close()
+    expect(of('job shop.tidy')).toMatchObject({
+      kind: 5,
+      attributes: { 'oracle.plugin': 'shop', 'oracle.job.attempt': 1 },
+    })
+    expect(of('execute_tool refuse')!.attributes).toMatchObject({ 'error.type': 'CONFLICT' })
+    const failed = receiver.spans.filter(({ name, isFault }) => isFault && name.startsWith('chat'))
+    expect(failed.map(({ attributes }) => attributes['error.type'])).toEqual(['MODEL_FAILED'])
   })
 
   it('a trace goes on after a takeover, and the new span links to the one that was cut', async () => {
@@ -152,6 +224,8 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(turn.traceId).toBe(cut.traceId)
     expect(turn.parentSpanId).toBe(cut.parentSpanId)
     expect(turn.links).toMatchObject([{ traceId: cut.traceId, spanId: cut.parentSpanId }])
+    const claimed = receiver.spans.find(({ name }) => name === 'db claim')
+    expect(claimed).toMatchObject({ traceId: cut.traceId, parentSpanId: cut.parentSpanId })
   })
 
   it('the holder of a key goes on with a trace of its own; a stranger’s is linked', async () => {
@@ -253,32 +327,36 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     const app = await start(Array(4).fill('Good day.'), receiver.url)
     const user = await app.user('somebody')
     for (let n = 0; n < 3; n++) expect((await user.say('hello')).status).toBe('finished')
-    const count = async (outcome: string) => {
-      const headers = { Authorization: 'Bearer mnopqrstuvwx' }
-      const text = await (await fetch(`${app.url}/metrics`, { headers })).text()
-      return readMetrics(text).value('oracle_spans_total', { outcome })
-    }
-    const patience = { timeout: 30_000 }
-    await expect.poll(() => count('lost'), patience).toBeGreaterThan(5)
-    expect(await count('ended')).toBeGreaterThan(5)
-    expect(await count('exported')).toBeUndefined()
+    await expect.poll(() => spansOf(app, 'lost'), patience).toBeGreaterThan(5)
+    expect(await spansOf(app, 'ended')).toBeGreaterThan(5)
+    expect(await spansOf(app, 'exported')).toBeUndefined()
     faulty.isUp = true
     expect((await user.say('hello')).status).toBe('finished')
-    await expect.poll(() => count('exported'), patience).toBeGreaterThan(0)
+    await expect.poll(() => spansOf(app, 'exported'), patience).toBeGreaterThan(0)
     for (const words of ['takes no spans', 'takes spans again'])
       expect(app.log.filter((line) => line.includes(words))).toHaveLength(1)
   })
 
-  it('a receiver that never answers costs no turn anything', async () => {
-    const receiver = await otlpReceiver(() => undefined)
-    const app = await start(Array(3).fill('Good day.'), receiver.url)
+  it.each([
+    ['never answers', async () => (await otlpReceiver(() => undefined)).url],
+    ['answers when nobody waits any more', async () => (await otlpReceiver(later)).url],
+    ['is down', async () => 'http://127.0.0.1:1'],
+  ])('no turn waits for a receiver that %s, and the loss is counted', async (_, receiver) => {
+    vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '1000')
+    vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '20')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const app = await start(Array(10).fill('Good day.'), await receiver())
     const user = await app.user('somebody')
-    for (let n = 0; n < 3; n++) expect((await user.say('hello')).status).toBe('finished')
-  })
-
-  it('a receiver that is down costs nothing either', async () => {
-    const app = await start(['Good day.'], 'http://127.0.0.1:1')
-    expect((await (await app.user('somebody')).say('hello')).status).toBe('finished')
+    // A turn that waited for its spans would end after the exporter has given some of them up.
+    let isWaitedFor = true
+    for (let n = 0; n < 10 && isWaitedFor; n++) {
+      const before = await spansOf(app, 'lost')
+      expect((await user.say('hello')).status).toBe('finished')
+      isWaitedFor = (await spansOf(app, 'lost')) !== before
+    }
+    expect(isWaitedFor).toBe(false)
+    await expect.poll(() => spansOf(app, 'lost'), patience).toBeGreaterThan(3)
+    expect(await spansOf(app, 'exported')).toBeUndefined()
   })
 })
 

@@ -91,7 +91,7 @@ export function checkViews(plugin: string, views: unknown): RuntimeError[] {
 }
 
 /** What is wrong with the fields of a view: the rest of a sentence that begins with the view's name, and what to do. */
-function viewFaults({ label, module, order, feature }: Record<string, unknown>) {
+function viewFaults({ label, module, order, feature, within }: Record<string, unknown>) {
   const faults: (readonly [at: string, hint: string])[] = []
   const words = isObject(label) ? Object.entries(label) : []
   const isLabel = words.every(
@@ -112,6 +112,11 @@ function viewFaults({ label, module, order, feature }: Record<string, unknown>) 
     faults.push([`.order" is ${JSON.stringify(order)}.`, 'It is a whole number.'])
   if (feature !== undefined && feature !== 'operator')
     faults.push([`.feature" is ${JSON.stringify(feature)}.`, 'It is "operator", or left out.'])
+  if (within !== undefined && within !== 'answer' && within !== 'composer')
+    faults.push([
+      `.within" is ${JSON.stringify(within)}.`,
+      'It is "answer" or "composer", or left out.',
+    ])
   return faults
 }
 

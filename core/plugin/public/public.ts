@@ -33,7 +33,15 @@ export interface View {
   readonly order?: number
   /** `'operator'`: the page offers the view to operators alone. */
   readonly feature?: 'operator'
+  /**
+   * Where the page shows the view within a chat: below each of its newest answers, or beside the field for the next message.
+   * Without it the view stands beside the chat.
+   */
+  readonly within?: ViewPlace
 }
+
+/** A place within a chat. */
+export type ViewPlace = 'answer' | 'composer'
 
 /** The section `views`, by the names that stand in the address of the page. */
 export type ViewSection = Readonly<Record<string, View>>

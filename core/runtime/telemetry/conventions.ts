@@ -14,6 +14,8 @@ export const attributes = {
   provider: 'gen_ai.provider.name',
   requestModel: 'gen_ai.request.model',
   responseModel: 'gen_ai.response.model',
+  finish: 'gen_ai.response.finish_reasons',
+  address: 'server.address',
   inputTokens: 'gen_ai.usage.input_tokens',
   outputTokens: 'gen_ai.usage.output_tokens',
   cacheRead: 'gen_ai.usage.cache_read.input_tokens',

@@ -214,7 +214,7 @@ export class KernelMetrics {
     this.#jobSeconds.observe(ms / 1000)
   }
 
-  database(kind: 'begin' | 'steps' | 'claim', ms: number): void {
+  database(kind: 'begin' | 'steps', ms: number): void {
     this.#database.observe(ms / 1000, { kind })
   }
 

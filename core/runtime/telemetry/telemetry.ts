@@ -53,6 +53,7 @@ export class Telemetry implements Told {
   readonly #log: Log
   readonly #rules: LineRules
   readonly #name: string
+  readonly #databaseName: string
 
   private constructor(
     options: TelemetryOptions,
@@ -70,6 +71,7 @@ export class Telemetry implements Told {
     this.#log = log
     this.#rules = rules
     this.#name = name
+    this.#databaseName = options.source.DATABASE_URL ? 'postgresql' : 'sqlite'
   }
 
   static async open(options: TelemetryOptions): Promise<Telemetry> {
@@ -175,12 +177,30 @@ export class Telemetry implements Told {
     )
   }
 
-  /** A transaction has ended that was part of the work of a span, or of none. */
-  database(kind: 'begin' | 'steps', ms: number, parent?: string): void {
+  /** A transaction has ended that was part of the work of spans: the first of them is its parent, and it links to the others. */
+  database(kind: 'begin' | 'steps', ms: number, spans: readonly (string | undefined)[] = []): void {
     this.metrics.database(kind, ms)
-    if (parent === undefined || !this.tracer) return
-    const startedAt = Date.now() - ms
-    this.tracer.begin({ name: `db ${kind}`, kind: 'client', parent, startedAt }).end()
+    this.#databaseSpan(kind, ms, spans)
+  }
+
+  /** A transaction has claimed a run that no process carried. */
+  claimed(ms: number, span: string | undefined): void {
+    this.#databaseSpan('claim', ms, [span])
+  }
+
+  #databaseSpan(kind: string, ms: number, spans: readonly (string | undefined)[]): void {
+    if (!this.tracer) return
+    const [parent, ...links] = spans.filter((span) => span !== undefined).slice(0, mostLinks)
+    if (parent === undefined) return
+    const span = this.tracer.begin({
+      name: `db ${kind}`,
+      kind: 'client',
+      parent,
+      links,
+      startedAt: Date.now() - ms,
+      attributes: { [a.database]: this.#databaseName },
+    })
+    span.end()
   }
 
   /** An attempt of a job has ended. The line of it is the runner's. */
@@ -195,6 +215,9 @@ export class Telemetry implements Told {
     span?.end(outcome === 'dead' || outcome === 'retry' ? outcome : undefined)
   }
 }
+
+/** How many turns the span of a transaction names that has written for many. */
+const mostLinks = 50
 
 const rounded = (ms: number): number => Math.round(ms * 10) / 10
 

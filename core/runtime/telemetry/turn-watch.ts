@@ -43,6 +43,16 @@ export interface BegunTool {
   /** Names of the code: what a model or a client made up is `other` or `client`. */
   readonly tool: string
   readonly plugin: string
+  /** The sub-agent that the call starts. */
+  readonly agent?: string
+}
+
+/** What the span of a call of a model says beside its figures. */
+export interface Answered {
+  /** The host that was asked, with its port where it has one. */
+  readonly host?: string
+  /** Why the answer ended; absent where it failed. */
+  readonly finish?: 'stop' | 'tool_calls'
 }
 
 /** What a watch tells when something ends. */
@@ -106,6 +116,11 @@ export class TurnWatch {
     }
   }
 
+  /** How work of others names the span of the turn as its parent; undefined where nobody collects spans. */
+  get traceparent(): string | undefined {
+    return this.#span?.traceparent
+  }
+
   /** Whether the journal keeps how long the steps took. */
   get traces(): boolean {
     return this.#told.traces
@@ -128,13 +143,10 @@ export class TurnWatch {
   }
 
   /** A call of a model has ended. */
-  modelCalled({
-    model,
-    usage,
-    ms,
-    code,
-    kind,
-  }: Omit<ModelCall, 'did' | 'runId' | 'sessionId'>): void {
+  modelCalled(
+    { model, usage, ms, code, kind }: Omit<ModelCall, 'did' | 'runId' | 'sessionId'>,
+    { host, finish }: Answered = {},
+  ): void {
     if (kind === 'turn' && code === undefined) this.#counted.model = model
     const { tracer } = this.#told
     if (!tracer || !this.#span) return
@@ -149,6 +161,8 @@ export class TurnWatch {
         [a.provider]: model.split('/')[0],
         [a.requestModel]: model,
         [a.responseModel]: model,
+        [a.finish]: finish && [finish],
+        [a.address]: host?.replace(/:\d+$/, ''),
         [a.inputTokens]: usage.inputTokens,
         [a.outputTokens]: usage.outputTokens,
         [a.cacheRead]: usage.cachedTokens,
@@ -159,17 +173,18 @@ export class TurnWatch {
   }
 
   /** A call of a tool begins. Returns how to tell that it has ended. */
-  tool({ id, tool, plugin }: BegunTool): (outcome: ToolEnd, code?: string) => void {
+  tool({ id, tool, plugin, agent }: BegunTool): (outcome: ToolEnd, code?: string) => void {
     const began = performance.now()
     const { tracer } = this.#told
     const span =
       this.#span &&
       tracer?.begin({
-        name: `execute_tool ${tool}`,
+        name: agent === undefined ? `execute_tool ${tool}` : `invoke_agent ${agent}`,
         kind: 'internal',
         parent: this.#span.traceparent,
         attributes: {
-          [a.operation]: 'execute_tool',
+          [a.operation]: agent === undefined ? 'execute_tool' : 'invoke_agent',
+          [a.agent]: agent,
           [a.tool]: tool,
           [a.toolCall]: id.slice(0, 100),
           [a.toolType]: 'function',

@@ -85,6 +85,7 @@ const viewSchema = z.object({
   state: z.string(),
   reason: z.string().optional(),
   feature: z.literal('operator').optional(),
+  within: z.enum(['answer', 'composer']).optional(),
 })
 
 const usualOrder = 100
@@ -94,18 +95,21 @@ function viewsOf(records: readonly PluginRecord[]): z.input<typeof viewSchema>[]
   return records
     .filter(({ state }) => state !== 'disabled')
     .flatMap(({ name: plugin, definition, state, reason }) =>
-      Object.entries(definition.views ?? {}).map(([name, { label, module, order, feature }]) => ({
-        order: order ?? usualOrder,
-        view: {
-          name,
-          plugin,
-          label,
-          module,
-          state,
-          ...(reason && { reason }),
-          ...(feature && { feature }),
-        },
-      })),
+      Object.entries(definition.views ?? {}).map(
+        ([name, { label, module, order, feature, within }]) => ({
+          order: order ?? usualOrder,
+          view: {
+            name,
+            plugin,
+            label,
+            module,
+            state,
+            ...(reason && { reason }),
+            ...(feature && { feature }),
+            ...(within && { within }),
+          },
+        }),
+      ),
     )
     .toSorted((a, b) => a.order - b.order || (a.view.name < b.view.name ? -1 : 1))
     .map(({ view }) => view)

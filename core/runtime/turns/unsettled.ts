@@ -1,5 +1,6 @@
 import type { Generated } from 'kysely'
 import type { Migration } from '../../plugin.ts'
+import { rebuildWithoutRowids } from '../store/without-rowids.ts'
 
 /**
  * The runs of whose end somebody has yet to hear: a row for each consumer, written with the run and deleted in the
@@ -33,3 +34,10 @@ export const settlingMigration: Migration = async (db) => {
     .addPrimaryKeyConstraint('kernel_unsettled_pk', ['session_id', 'root_id', 'consumer'])
     .execute()
 }
+
+/** Has SQLite write two pages less for each run of whose end somebody hears: one with the run, one with its end. */
+export const fewerPagesOfEndsMigration: Migration = (db) =>
+  rebuildWithoutRowids(db, {
+    table: 'kernel_unsettled',
+    key: ['session_id', 'root_id', 'consumer'],
+  })

@@ -1,8 +1,9 @@
 import { readdirSync, readlinkSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { expect, test } from 'vitest'
+import { TestClock } from '#core/testing'
 import { callApp } from '../../../test/support/call-app.ts'
-import { Page } from '../../../test/support/call-page.ts'
+import { call, Page } from '../../../test/support/call-page.ts'
 
 const patient = { timeout: 30_000, interval: 50 }
 const env = { TRUST_PROXY_ENABLED: 'true', CALLS_PER_USER: '10', CALLS_VOICE: 'none' }
@@ -63,6 +64,27 @@ test('ten at once for the last place: one gets it', async () => {
   )
   const statuses = (await Promise.all(asked.map((post) => post()))).map(({ status }) => status)
   expect(statuses.sort()).toEqual([201, ...Array.from({ length: 9 }, () => 503)])
+})
+
+test('two calls of one user spend the minutes of the day together, and both end when none is left', async () => {
+  const clock = new TestClock('2026-03-02T12:00:00Z')
+  const { user, sessionId } = await callApp([], {
+    env: { ...env, CALLS_MINUTES: '30', CALLS_MINUTES_PER_DAY: '1' },
+    clock,
+  })
+  const other = String((await user.post('/sessions', {})).body.sessionId)
+  const pages = [(await call(user, sessionId)).page, (await call(user, other)).page]
+  const said = () => pages.map((page) => page.of('ended').map(({ by }) => by))
+  const active = async () =>
+    ((await user.get('/calls')).body.calls as { callStatus: string }[]).map((one) => one.callStatus)
+  await expect.poll(active, patient).toEqual(['active', 'active'])
+  const told = () =>
+    pages.map((page) => page.of('caption').filter(({ text }) => text.includes('minute')).length)
+  await expect.poll(told, patient).toEqual([1, 1])
+  await clock.advance(20_000)
+  expect(said()).toEqual([[], []])
+  await clock.advance(15_000)
+  await expect.poll(said, patient).toEqual([['limit'], ['limit']])
 })
 
 // CALLS_IN_A_ROW=500 for a long look.

@@ -34,6 +34,7 @@ interface ConnectionOptions {
   onChanged?(): void
   readonly connectMs?: number
   readonly idleMs?: number
+  readonly probeMs?: number
 }
 
 /** A connection that is open. */
@@ -46,7 +47,7 @@ const connectWithinMs = 20_000
 const closeWhenIdleMs = 600_000
 const longestCallMs = 600_000
 /** A server that never answers an unknown first message is one of the older kind. */
-const probeMs = 3_000
+const probeWithinMs = 3_000
 const hourMs = 3_600_000
 const minuteMs = 60_000
 /** How often a server may be started in a minute. */
@@ -253,7 +254,12 @@ export class Connection {
         listMaxPages: mostPages,
         versionNegotiation: {
           mode,
-          probe: { timeoutMs: way.kind === 'stdio' ? Math.min(probeMs, within / 2) : within },
+          probe: {
+            timeoutMs:
+              way.kind === 'stdio'
+                ? Math.min(this.#options.probeMs ?? probeWithinMs, within / 2)
+                : within,
+          },
         },
         listChanged: {
           tools: { autoRefresh: false, onChanged: () => this.#options.onChanged?.() },

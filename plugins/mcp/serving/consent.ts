@@ -9,17 +9,30 @@ export interface AskedCall {
   readonly args: Readonly<Record<string, unknown>>
 }
 
-/** What became of the state that a client brought back. */
-export type Verdict = 'good' | 'wrong' | 'used'
+/** What a tool asked the client for, in a seal of its own. */
+export interface Round {
+  /** What the tool kept. */
+  readonly kept: unknown
+  /** A person had agreed to the call before the tool asked. */
+  readonly isApproved: boolean
+}
+
+/** A state of ours that a client brought back with the very call that it is about. */
+export interface Sealed {
+  readonly nonce: string
+  readonly expiresAt: number
+  /** The tool's own questions; undefined where a person was asked for consent. */
+  readonly round: Round | undefined
+}
 
 const lifeMs = 600_000
 /** A state of ours is shorter. */
-const longestState = 300
+const longestState = 20_000
 
 /**
  * Seals what a person is asked about, for the client to bring back with the answer. The seal binds user, tool and arguments for ten
- * minutes, by a key that every replica derives from the oracle's own, and each seal runs one call: so a yes that nobody was
- * asked for, that is another's, or that comes twice, runs nothing.
+ * minutes, by a key that every replica derives from the oracle's own, and each seal of a consent runs one call: so a yes that
+ * nobody was asked for, that is another's, or that comes twice, runs nothing.
  */
 export class Consents {
   readonly #claims: Claims
@@ -33,33 +46,29 @@ export class Consents {
     this.#now = now
   }
 
-  /** The state for a call that a person is asked about now. */
-  seal(call: AskedCall): string {
-    const head = `v1.${this.#now() + lifeMs}.${randomUUID()}`
+  /** The state for a call that a person, or with a `round` the client, is asked about now. */
+  seal(call: AskedCall, round?: Round): string {
+    const about = round && Buffer.from(JSON.stringify(round)).toString('base64url')
+    const head = `v1.${this.#now() + lifeMs}.${randomUUID()}.${about ?? ''}`
     return `${head}.${this.#mac(head, call)}`
   }
 
-  /** Whether a state is ours and of this very call. It can be used afterwards as before. */
-  isOf(state: string, call: AskedCall): boolean {
-    return this.#read(state, call) !== undefined
-  }
-
-  /** Uses a state for this very call, which counts once. */
-  async use(state: string, call: AskedCall): Promise<Verdict> {
-    const read = this.#read(state, call)
-    if (!read) return 'wrong'
-    return (await this.#claims.take(read.nonce, read.expiresAt)) ? 'good' : 'used'
-  }
-
-  #read(state: string, call: AskedCall) {
+  /** Reads a state; undefined where it is not ours, has ended or is of another call. It can be used afterwards as before. */
+  open(state: string, call: AskedCall): Sealed | undefined {
     if (state.length > longestState) return undefined
-    const [version, until = '', nonce = '', mac = '', ...more] = state.split('.')
+    const [version, until = '', nonce = '', about = '', mac = '', ...more] = state.split('.')
     if (version !== 'v1' || more.length > 0) return undefined
-    const expected = Buffer.from(this.#mac(`v1.${until}.${nonce}`, call))
+    const expected = Buffer.from(this.#mac(`v1.${until}.${nonce}.${about}`, call))
     const given = Buffer.from(mac)
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined
     const expiresAt = Number(until)
-    return this.#now() < expiresAt ? { nonce, expiresAt } : undefined
+    if (this.#now() >= expiresAt) return undefined
+    return { nonce, expiresAt, round: about === '' ? undefined : roundIn(about) }
+  }
+
+  /** Uses the consent in a state: true once, on whichever replica. */
+  use({ nonce, expiresAt }: Sealed): Promise<boolean> {
+    return this.#claims.take(nonce, expiresAt)
   }
 
   #mac(head: string, { did, tool, args }: AskedCall): string {
@@ -78,6 +87,14 @@ export class Consents {
     )
     return (this.#key = createHash('sha256').update(signed).digest())
   }
+}
+
+/** What a seal of ours says of the tool's questions. */
+function roundIn(about: string): Round {
+  const { kept, isApproved }: Readonly<Record<string, unknown>> = Object(
+    JSON.parse(Buffer.from(about, 'base64url').toString()),
+  )
+  return { kept, isApproved: isApproved === true }
 }
 
 /** JSON in which the order of keys says nothing. */

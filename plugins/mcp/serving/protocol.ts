@@ -3,6 +3,7 @@ import {
   type CallToolRequest,
   type CallToolResult,
   createMcpHandler,
+  type InputRequests,
   type InputRequiredResult,
   inputRequired,
   type jsonSchemaValidator,
@@ -17,8 +18,9 @@ import { type Log, type OutsideTools, RuntimeError, type Turns } from '#core'
 import { answerOf, errorAnswer, failed, mostResultBytes, questionOf } from './answers.ts'
 import { ask } from './ask.ts'
 import type { Caller } from './caller.ts'
-import type { AskedCall, Consents } from './consent.ts'
+import type { AskedCall, Consents, Sealed } from './consent.ts'
 import { askName, mayApprove, offeredTo, offeredTool } from './offered.ts'
+import { AsksClient, type Questions, withClient } from './questions.ts'
 
 /** What the protocol is spoken over. */
 export interface ProtocolParts {
@@ -136,19 +138,27 @@ class Call {
     const { tools, consents } = this.#parts
     const tool = await this.#toolOf(name)
     const asked: AskedCall = { did: user.did, tool: name, args }
-    const decision = user.can(mayApprove) ? 'approve' : await this.#decisionOn(asked)
+    const sealed = this.#brought(asked)
+    const decision = user.can(mayApprove) ? 'approve' : await this.#decisionIn(sealed)
     if (decision === 'reject')
       return failed(`The user was asked about "${name}" and said no.`, 'REJECTED')
     try {
-      const called = await tools.call({
-        ...{ user, name, args, requestId, maxResultBytes: mostResultBytes },
-        signal: this.#ctx.mcpReq.signal,
-        ...(decision && { decided: decision }),
-        ...(this.#canAsk && { approvals: 'events' as const }),
-        onProgress: (done, total, note) => this.#progress(done, total, note),
-      })
+      const called = await withClient(this.#client(sealed?.round?.kept), () =>
+        tools.call({
+          ...{ user, name, args, requestId, maxResultBytes: mostResultBytes },
+          signal: this.#ctx.mcpReq.signal,
+          ...(decision && { decided: decision }),
+          ...(this.#canAsk && { approvals: 'events' as const }),
+          onProgress: (done, total, note) => this.#progress(done, total, note),
+        }),
+      )
       return answerOf(called, tool)
     } catch (error) {
+      if (error instanceof AsksClient && this.#hasQuestions) {
+        const { kept, questions } = error
+        const round = { kept, isApproved: decision === 'approve' }
+        return asking(questions, consents.seal(asked, round))
+      }
       const isToAsk = error instanceof RuntimeError && error.code === 'APPROVAL_NEEDED'
       if (!isToAsk || decision) throw error
       return this.#canAsk ? questionAbout(asked, consents) : nobodyToAsk(name)
@@ -165,22 +175,43 @@ class Call {
     }
   }
 
+  /** The state that came with the call, where there is one. One that is not ours, or not of this very call, is refused. */
+  #brought(asked: AskedCall): Sealed | undefined {
+    const state = this.#hasQuestions ? this.#ctx.mcpReq.requestState() : undefined
+    if (state === undefined) return undefined
+    const sealed = typeof state === 'string' ? this.#parts.consents.open(state, asked) : undefined
+    if (!sealed) throw wrongState()
+    return sealed
+  }
+
   /**
    * What a person decided about this very call. Only an answer that comes with our own seal of the call counts: a first request
    * that brings a yes along has been asked by nobody.
    */
-  async #decisionOn(asked: AskedCall): Promise<'approve' | 'reject' | undefined> {
-    const { consents } = this.#parts
-    const { mcpReq } = this.#ctx
-    const state = mcpReq.requestState()
-    if (state === undefined || !this.#hasQuestions) return undefined
-    if (typeof state !== 'string' || !consents.isOf(state, asked)) throw wrongState()
-    const answer = mcpReq.inputResponses?.approve
-    if (typeof answer !== 'object' || answer === null) return undefined
-    if (!saysYes(answer)) return 'reject'
-    const verdict = await consents.use(state, asked)
-    if (verdict === 'good') return 'approve'
-    throw verdict === 'used' ? usedState() : wrongState()
+  async #decisionIn(sealed: Sealed | undefined): Promise<'approve' | 'reject' | undefined> {
+    if (!sealed) return undefined
+    const { round } = sealed
+    if (round && !round.isApproved) return undefined
+    if (!round) {
+      const answer = this.#ctx.mcpReq.inputResponses?.approve
+      if (typeof answer !== 'object' || answer === null) return undefined
+      if (!saysYes(answer)) return 'reject'
+    }
+    if (await this.#parts.consents.use(sealed)) return 'approve'
+    throw usedState()
+  }
+
+  /** The client, as the tool may ask it. */
+  #client(kept: unknown) {
+    const { inputResponses, envelope } = this.#ctx.mcpReq
+    const answers = this.#hasQuestions ? { ...inputResponses } : {}
+    return {
+      answers,
+      kept,
+      can: (what: 'elicitation' | 'sampling' | 'roots') =>
+        this.#hasQuestions &&
+        (what === 'elicitation' ? showsForms(envelope) : what in declaredIn(envelope)),
+    }
   }
 
   /** Whether the client shows questions to its person. */
@@ -215,10 +246,14 @@ function tokenIn(request: object): string | number | undefined {
 
 /** Whether a client declares with its request that it shows forms: an empty declaration of elicitation means forms. */
 function showsForms(envelope: object | undefined): boolean {
-  const declared: unknown = envelope && Reflect.get(envelope, CLIENT_CAPABILITIES_META_KEY)
-  const { elicitation }: Readonly<Record<string, unknown>> = Object(declared)
+  const { elicitation } = declaredIn(envelope)
   if (typeof elicitation !== 'object' || elicitation === null) return false
   return Object.keys(elicitation).length === 0 || Reflect.get(elicitation, 'form') !== undefined
+}
+
+/** What a client declares with its request that it can be asked for. */
+function declaredIn(envelope: object | undefined): Readonly<Record<string, unknown>> {
+  return Object(envelope && Reflect.get(envelope, CLIENT_CAPABILITIES_META_KEY))
 }
 
 const saysYes = (answer: object): boolean => {
@@ -244,6 +279,14 @@ const questionAbout = (asked: AskedCall, consents: Consents): InputRequiredResul
       }),
     },
     requestState: consents.seal(asked),
+  })
+
+/** The questions of a tool. What the client has not declared is refused by the package, with the code of the protocol. */
+const asking = (questions: Questions, requestState: string): InputRequiredResult =>
+  inputRequired({
+    // The package checks every one of them before it goes out.
+    inputRequests: questions as InputRequests,
+    requestState,
   })
 
 const nobodyToAsk = (name: string): CallToolResult =>

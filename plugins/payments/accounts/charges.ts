@@ -13,15 +13,19 @@ export type Beginning = Pick<RunBeginning, 'runId' | 'sessionId' | 'requestId'> 
   readonly address: string | undefined
 }
 
-/** Begins the charge of a turn: as a free one while free turns last, else with what it may cost set aside. False: there is no room. */
+/**
+ * Begins the charge of a turn: as a free one while free turns last, else with what it may cost set aside. Resolves to what the
+ * user may spend beside it, as far as that was read; undefined: there is no room.
+ */
 export async function beginCharge(
   trx: PaymentsDatabase,
   books: Books,
   { runId, sessionId, requestId, did, address }: Beginning,
-): Promise<boolean> {
+): Promise<number | undefined> {
   const { terms, now, statements } = books
   const isFree = await takeFree(trx, books, did, address)
-  if (!isFree && !(await statements.takeHold(trx, did, now().getTime()))) return false
+  const left = isFree ? 0 : await statements.takeHold(trx, did, now().getTime())
+  if (left === undefined) return undefined
   await statements.begin(trx, {
     run_id: runId,
     did,
@@ -37,7 +41,7 @@ export async function beginCharge(
     created_at: now().getTime(),
     ended_at: null,
   })
-  return true
+  return left
 }
 
 /** Takes a free turn of the user and, over HTTP, of the address. */

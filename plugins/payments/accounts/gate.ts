@@ -31,6 +31,7 @@ export class Gate {
   readonly #db: PaymentsDatabase
   readonly #books: Books
   readonly #ways: () => Promise<Ways>
+  readonly #withRoom = new WithRoom()
 
   constructor(db: PaymentsDatabase, books: Books, ways: () => Promise<Ways>) {
     this.#db = db
@@ -44,8 +45,10 @@ export class Gate {
     const address = run.koa?.ip
     // In the transaction of the beginning nobody can read the key of the hashes any more: this reads it before.
     if (address !== undefined && this.#books.terms.freeTurns > 0) await this.#books.hashOf(address)
-    const known = await ensureAccount(this.#db, this.#books, did, address)
     const isPaying = run.koa !== undefined && paymentHeaders.some((name) => run.koa?.get(name))
+    // Whether there still is room is decided in `begin`. Where there is none, the kernel asks again, and this reads the account.
+    if (!isPaying && this.#withRoom.take(did)) return
+    const known = await ensureAccount(this.#db, this.#books, did, address)
     const taken = isPaying ? await (await this.#ways()).signatures?.take(run) : undefined
     // What a payment has just changed is read again.
     if (!taken && (await this.#hasRoom(did, address, isPaying ? undefined : known))) return
@@ -61,7 +64,8 @@ export class Gate {
     const { terms, hashOf } = this.#books
     const address = koa && terms.freeTurns > 0 ? await hashOf(koa.ip) : undefined
     const turn = { runId, sessionId, requestId, did, address }
-    if (await beginCharge(trx, this.#books, turn)) return
+    const left = await beginCharge(trx, this.#books, turn)
+    if (left !== undefined) return this.#withRoom.note(did, left >= terms.maximum)
     throw new RuntimeError(
       'RATE_LIMITED',
       'Other turns of this account took its credit just now.',
@@ -128,3 +132,27 @@ export class Gate {
 
 /** The headers that a payment comes in. */
 const paymentHeaders = ['payment-signature', 'x-payment']
+
+/** So many accounts, the newest, are remembered. */
+const mostWithRoom = 5_000
+
+/** The accounts that had room for one more turn when one began here: the next turn need not look before it begins. */
+class WithRoom {
+  readonly #dids = new Set<string>()
+
+  note(did: string, hasRoom: boolean): void {
+    this.#dids.delete(did)
+    if (!hasRoom) return
+    this.#dids.add(did)
+    if (this.#dids.size <= mostWithRoom) return
+    for (const oldest of this.#dids) {
+      this.#dids.delete(oldest)
+      break
+    }
+  }
+
+  /** Whether the account had room. Each note counts for one turn: a turn that is refused all the same is looked at closely. */
+  take(did: string): boolean {
+    return this.#dids.delete(did)
+  }
+}

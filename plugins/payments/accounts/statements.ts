@@ -59,10 +59,11 @@ export class Statements {
 
   /**
    * Sets the most aside that a turn may cost, where there is room for it: one conditional update, so that no two turns take the
-   * same room.
+   * same room. Resolves to what the user may spend beside it; undefined where there was no room.
    */
-  async takeHold(trx: PaymentsDatabase, did: string, at: number): Promise<boolean> {
-    return ((await this.#hold({ did, at }, trx)).numAffectedRows ?? 0n) > 0n
+  async takeHold(trx: PaymentsDatabase, did: string, at: number): Promise<number | undefined> {
+    const [row] = (await this.#hold({ did, at }, trx)).rows
+    return row && Number(row.left)
   }
 
   /** Records the charge of a turn. */
@@ -111,17 +112,17 @@ export class Statements {
 }
 
 const holdStatement = (db: PaymentsDatabase, { maximum, credit, firstCredit }: Terms) =>
-  prepared(db, ({ did, at }: { did: string; at: number }) =>
-    db
+  prepared(db, ({ did, at }: { did: string; at: number }) => {
+    const available = sql<number>`balance + case when granted_until > cast(${at} as bigint) then granted
+      else 0 end + case when has_paid = 1 then ${big(credit)} when has_first = 1
+      then ${big(firstCredit)} else 0 end - owed - held`
+    return db
       .updateTable('payments_accounts')
       .set({ held: sql<number>`held + ${big(maximum)}`, touched_at: at })
       .where('did', '=', did)
-      .where(
-        sql<boolean>`balance + case when granted_until > cast(${at} as bigint) then granted
-            else 0 end + case when has_paid = 1 then ${big(credit)} when has_first = 1
-            then ${big(firstCredit)} else 0 end - owed - held >= ${big(maximum)}`,
-      ),
-  )
+      .where(sql<boolean>`${available} >= ${big(maximum)}`)
+      .returning(available.as('left'))
+  })
 
 const beginStatement = (db: PaymentsDatabase) =>
   prepared(db, (row: ChargeRow) =>

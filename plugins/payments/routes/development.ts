@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { RuntimeError } from '#core'
 import type { PaymentService } from '../service.ts'
 import { inputs } from './inputs.ts'
 
@@ -33,6 +34,7 @@ export const developmentRoutes = {
     summary: 'Signs and sends a transaction of the caller on the development ledger.',
     input: inputs.transact,
     run: async (input: z.output<typeof inputs.transact>, { self: { service }, user }: Ctx) => {
+      demandCoins(input, service.terms.coin.denom)
       const ledger = await service.development()
       const { types, writeExec, writeSend } = await import('../ledger/messages.ts')
       const messages = input.messages.map(({ typeUrl, value }) =>
@@ -44,4 +46,17 @@ export const developmentRoutes = {
       return { transactionHash: hash, code, ...(log && { log }) }
     },
   },
+}
+
+/** The development ledger has one denomination. What another one is called stands in the answer, so that a typing error is seen. */
+function demandCoins({ messages }: z.output<typeof inputs.transact>, denom: string): void {
+  for (const [i, { value }] of messages.entries())
+    for (const [n, coin] of ('amount' in value ? value.amount : []).entries()) {
+      if (coin.denom === denom) continue
+      const path = `messages.${i}.value.amount.${n}.denom`
+      const message = `${coin.denom} is not ${denom}, the denomination of this ledger`
+      throw new RuntimeError('INVALID_INPUT', `"${path}" is not valid: ${message}.`, {
+        details: [{ path, message }],
+      })
+    }
 }

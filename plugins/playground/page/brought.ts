@@ -9,6 +9,8 @@ export interface Brought {
   readonly state: string
   readonly reason?: string
   readonly feature?: 'operator'
+  /** Where in a chat it is shown; without it, it is a view beside the chat. */
+  readonly within?: 'answer' | 'composer'
 }
 
 /** What the plugins of the server bring to this page, but for what only operators may see. None where nothing can be read. */

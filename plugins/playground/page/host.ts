@@ -1,4 +1,5 @@
 import type { ViewHost } from 'oracle-runtime-client/view'
+import type { Brought } from './brought.ts'
 import { ask, type Oracle } from './oracle.ts'
 import { go } from './route.ts'
 import { words } from './words.ts'
@@ -7,6 +8,7 @@ const kept = new Map<string, Map<string, unknown>>()
 
 /** What changes while a view is shown. */
 export interface Around {
+  readonly within?: Brought['within']
   readonly sessionId: string
   readonly route: readonly string[]
   readonly announce: (sentence: string) => void
@@ -30,6 +32,7 @@ export function hostOf(
     get route() {
       return latest.current.route
     },
+    within: latest.current.within,
     go: (...route) => go(name, ...route),
     ask,
     get theme() {

@@ -9,8 +9,6 @@ export interface Oracle {
   readonly runtime: string
   /** What a turn costs, in words; null where turns are free. */
   readonly price: string | null
-  /** Whether the oracle remembers its users from session to session. */
-  readonly hasMemory: boolean
   readonly userDid: string
   /** Whether the server lets this page's user do everything. */
   readonly isOperator: boolean
@@ -22,7 +20,7 @@ let oracle: Oracle
 /** Reads the server's description of the oracle, and makes a client for this browser's user. */
 export async function meetOracle(): Promise<Oracle> {
   const response = await fetch('/.well-known/oracle.json')
-  const facts = (await response.json()) as Oracle & { memory?: unknown; apiUrl: string }
+  const facts = (await response.json()) as Oracle & { apiUrl: string }
   await goHome(new URL(facts.apiUrl))
   const { did, name, model, runtime, price = null } = facts
   const { initialWallet: wallet, ...rest } = await createDevelopmentWallet({
@@ -32,8 +30,7 @@ export async function meetOracle(): Promise<Oracle> {
   if (new URL(facts.apiUrl).origin !== location.origin) askHere(client)
   const isOperator = await mayEverything(wallet.did)
   const userDid = wallet.did
-  const hasMemory = facts.memory !== undefined
-  return (oracle = { did, name, model, runtime, price, hasMemory, userDid, isOperator, client })
+  return (oracle = { did, name, model, runtime, price, userDid, isOperator, client })
 }
 
 const loopback = ['localhost', '127.0.0.1', '[::1]']

@@ -16,7 +16,7 @@ import { Bell } from './frame/bell.tsx'
 import { Pane } from './frame/pane.tsx'
 import { Rail } from './frame/rail.tsx'
 import { hostOf } from './host.ts'
-import { newChat, to, useRoute } from './route.ts'
+import { go, newChat, to, useRoute } from './route.ts'
 import { ChatView } from './views/chat.tsx'
 
 // Who comes to chat does not wait for the other views.
@@ -47,12 +47,12 @@ const isOwn = (name: string): name is View => Object.hasOwn(views, name)
 export function Playground({ oracle }: { oracle: Oracle }) {
   const [name = '', ...route] = useRoute()
   const found = useBrought(oracle)
-  const brought = found ?? none
+  const brought = useMemo(() => (found ?? none).filter(({ within }) => !within), [found])
+  const parts = useMemo(() => (found ?? none).filter(({ within }) => within), [found])
   const other = brought.find((one) => one.name === name)
   const [said, announce] = useState('')
   const [sessionId, setSessionId] = useState('')
   const [loadedNow, setLoadedNow] = useState<ReadonlySet<string>>(new Set())
-  const [draft, setDraft] = useState('')
   const [isFolded, setFolded] = useFolding()
   const open = name === 'chat' && route[0] !== newChat ? route[0] : undefined
   if (open && open !== sessionId) setSessionId(open)
@@ -78,6 +78,13 @@ export function Playground({ oracle }: { oracle: Oracle }) {
     href: key === 'chat' && sessionId ? to('chat', sessionId) : to(key, ...(opened.get(key) ?? [])),
   }))
 
+  /** Says something in the chat that was open last, else in a new one, and shows that chat. */
+  const say = async (message: string) => {
+    const id = sessionId || (await oracle.client.sessions(oracle.did).createSession()).sessionId
+    void oracle.client.chat({ oracleDid: oracle.did, sessionId: id }).sendMessage(message)
+    go('chat', id)
+  }
+
   const host = useOwnHost(oracle, sessionId, announce)
   const shownView = (view: View, [detail = '', more]: readonly string[]): ReactNode => {
     if (view === 'chat')
@@ -86,8 +93,9 @@ export function Playground({ oracle }: { oracle: Oracle }) {
           oracle={oracle}
           sessionId={detail}
           isShown={shown === 'chat'}
-          draft={draft}
-          onDraftSent={() => setDraft('')}
+          brought={parts}
+          announce={announce}
+          onSession={setSessionId}
           onEvent={hear}
         />
       )
@@ -99,7 +107,7 @@ export function Playground({ oracle }: { oracle: Oracle }) {
         oracle={oracle}
         sessionId={sessionId}
         loadedNow={loadedNow}
-        onAsk={setDraft}
+        onAsk={(message) => void say(message).catch(({ message: why }) => announce(why))}
       />
     )
   }

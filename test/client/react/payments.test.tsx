@@ -1,4 +1,4 @@
-import type { EncodeObject } from '@cosmjs/proto-signing'
+import { type EncodeObject, Registry } from '@cosmjs/proto-signing'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, reply, RuntimeError } from '#core'
@@ -49,6 +49,7 @@ it('payments: pays what is open by the wallet, advances, disputes, and says what
     {},
     overrides,
   )
+  const given: [readonly LedgerMessage[], string | undefined][] = []
   let refuses = false
   let sign: (sent: { transactionHash: string }) => unknown = ({ transactionHash }) =>
     transactionHash
@@ -57,6 +58,7 @@ it('payments: pays what is open by the wallet, advances, disputes, and says what
     wallet: { ...wallet.initialWallet, address: dev.address },
     async transactSignX(messages: readonly LedgerMessage[], memo) {
       if (refuses) throw new Error('No, said the user.')
+      given.push([messages, memo])
       const sent = await plain.request<{ transactionHash: string }>(
         oracleDid,
         '/payments/development/transact',
@@ -73,6 +75,19 @@ it('payments: pays what is open by the wallet, advances, disputes, and says what
 
   const settled = await page.now.advance('20000')
   expect(settled).toMatchObject({ status: 'settled', balance: '20000' })
+  const [[messages, memo] = [[], '']] = given
+  const value = {
+    fromAddress: dev.address,
+    toAddress: expect.stringMatching(/^dev1[a-z0-9]{38}$/),
+    amount: [{ denom: 'udev', amount: '20000' }],
+  }
+  expect(messages).toEqual([{ typeUrl: '/cosmos.bank.v1beta1.MsgSend', value }])
+  expect(memo).toMatch(/^oracle:[\da-f-]{36}$/)
+  const registry = new Registry()
+  for (const { typeUrl, value: sent } of messages)
+    expect(
+      registry.decode({ typeUrl, value: registry.encode({ typeUrl, value: sent }) }),
+    ).toMatchObject(value)
   await until(() => page.now.account?.balance === '20000')
   sign = ({ transactionHash }) => ({ txhash: transactionHash })
   expect(await page.now.advance('10000')).toMatchObject({ balance: '30000' })

@@ -11,9 +11,16 @@ import type {
 import { usageOfLengths } from '../../model/estimate.ts'
 import { checkedUsage, costOf } from '../../model/usage/counts.ts'
 import { UsageSum } from '../../model/usage/usage-sum.ts'
+import type { Answered } from '../../telemetry/turn-watch.ts'
 
 /** What a call of a model says of itself when it has ended. */
-export type CallFacts = Omit<ModelCall, 'did' | 'runId' | 'sessionId' | 'plugin' | 'kind'>
+export interface CallFacts extends Omit<
+  ModelCall,
+  'did' | 'runId' | 'sessionId' | 'plugin' | 'kind'
+> {
+  /** What its span says beside that. */
+  readonly answered: Answered
+}
 
 /** How long a request is, for a provider that counts no tokens. */
 export interface RequestSize {
@@ -32,6 +39,8 @@ export class CountedCall {
   readonly #size: RequestSize
   #firstMs: number | undefined
   #attempts = 1
+  #host: string | undefined
+  #callsTools = false
   /** How many characters the model gave. */
   #characters = 0
   /** What the provider counted. */
@@ -54,6 +63,10 @@ export class CountedCall {
         this.#attempts = attempt
         request.onRetry?.(attempt, fault)
       },
+      onHost: (host) => {
+        this.#host = host
+        request.onHost?.(host)
+      },
     }
   }
 
@@ -71,9 +84,10 @@ export class CountedCall {
   take(delta: Delta): void {
     if (this.#firstMs === undefined) this.#firstMs = performance.now() - this.#began
     if (delta.type === 'usage') this.#reported = checkedUsage(delta, this.#reported)
-    else if (delta.type === 'tool-call')
+    else if (delta.type === 'tool-call') {
+      this.#callsTools = true
       this.#characters += (delta.name?.length ?? 0) + (delta.args?.length ?? 0)
-    else if (delta.type !== 'provider') this.#characters += delta.text.length
+    } else if (delta.type !== 'provider') this.#characters += delta.text.length
   }
 
   /**
@@ -94,6 +108,10 @@ export class CountedCall {
       ...(this.#firstMs !== undefined && { firstMs: this.#firstMs }),
       attempts: this.#attempts,
       ...(code !== undefined && { code }),
+      answered: {
+        ...(this.#host !== undefined && { host: this.#host }),
+        ...(!failure && { finish: this.#callsTools ? 'tool_calls' : 'stop' }),
+      },
     })
   }
 

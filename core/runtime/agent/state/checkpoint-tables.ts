@@ -1,6 +1,6 @@
 import { CompiledQuery, PostgresAdapter, sql, type Kysely } from 'kysely'
 import type { Migration } from '../../../plugin.ts'
-import { rebuildWithoutRowids } from '../../turns/indexes/without-rowids.ts'
+import { rebuildWithoutRowids } from '../../store/without-rowids.ts'
 
 /** A checkpoint as its row stands in the database. */
 export interface CheckpointRow {

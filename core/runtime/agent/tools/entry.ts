@@ -21,6 +21,8 @@ export interface ToolEntry {
   readonly record?: PluginRecord
   /** The tool as its plugin declared it. */
   readonly tool?: AnyTool
+  /** The sub-agent that a call starts. */
+  readonly agent?: string
   /** How the client carries the tool out, and what the tool does there by the client's word; undefined for all other tools. */
   readonly client?: {
     readonly kind: 'browser' | 'action'

@@ -29,6 +29,7 @@ export function subAgentTool(name: string, subAgent: AnySubAgent, record: Plugin
   const toolName = `call_${name}`
   return {
     name: toolName,
+    agent: name,
     record,
     spec: specOf(toolName, { description, input }),
     effect: 'read',

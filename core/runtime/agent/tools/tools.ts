@@ -127,7 +127,8 @@ export class Tools {
     const entry = this.#entries.get(call.name) ?? site.turnTools?.get(call.name)
     const plugin = entry?.record?.name ?? (entry?.client ? 'client' : entry ? 'kernel' : 'none')
     const tool = entry?.client ? 'client' : this.nameOf(call.name)
-    const ended = watch.tool({ id: call.id, tool, plugin })
+    const agent = entry?.agent
+    const ended = watch.tool({ id: call.id, tool, plugin, ...(agent !== undefined && { agent }) })
     try {
       const outcome = await this.#outcome(call, turn, site)
       ended(outcome.waits ? 'waits' : toolEndOf(outcome.error), outcome.error?.code)

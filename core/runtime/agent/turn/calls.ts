@@ -1,6 +1,6 @@
 import type { ModelCall, ModelUsage, RunUsage, TurnUsage } from '../../../plugin.ts'
 import { UsageSum } from '../../model/usage/usage-sum.ts'
-import type { TurnWatch } from '../../telemetry/turn-watch.ts'
+import type { Answered, TurnWatch } from '../../telemetry/turn-watch.ts'
 
 /** What a turn does with the calls of its models. */
 interface CallsOptions {
@@ -15,6 +15,9 @@ interface CallsOptions {
   /** Keeps in the journal what a call cost of which no message tells. */
   keep(usage: RunUsage): void
 }
+
+/** What a call says of itself when it has ended. */
+type CallFacts = Omit<ModelCall, 'did' | 'runId' | 'sessionId' | 'plugin' | 'kind'>
 
 /** Who makes the calls, where it is not the turn's own loop. */
 interface OfWhom {
@@ -63,12 +66,12 @@ export class CallsOfTurn {
   }
 
   /** Notes a call of the loop that has ended. Its message keeps what it cost. */
-  ended(facts: Omit<ModelCall, 'did' | 'runId' | 'sessionId' | 'plugin' | 'kind'>): void {
+  ended({ answered, ...facts }: CallFacts & { readonly answered: Answered }): void {
     const { of, tell } = this.#options
     const { model, usage } = facts
     if (isSpent(usage)) this.#sum.add({ model, ...usage })
     const plugin = this.#plugin
-    this.#watch?.modelCalled({ ...facts, kind: this.#kind })
+    this.#watch?.modelCalled({ ...facts, kind: this.#kind }, answered)
     tell?.({ ...of, ...facts, ...(plugin !== undefined && { plugin }), kind: this.#kind })
   }
 

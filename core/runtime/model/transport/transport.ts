@@ -80,6 +80,7 @@ export class ModelTransport {
 
   /** Posts the request and resolves once an answer has begun. What the server refuses by name is changed on the way. */
   async begin(request: ModelRequest): Promise<BegunAnswer> {
+    request.onHost?.(this.#asked.host)
     for (let changed = 0; ; changed++) {
       const sent = this.#changes
       const made = this.#wire.body(request, sent)

@@ -154,10 +154,11 @@ export class CarriedRun implements Run {
       this.continues = { runId: row.continues, decision: JSON.parse(row.decision) }
     this.#rows = row.steps
     this.watch = parts.telemetry?.watch(watched(options))
-    this.feed = new Feed(parts.batcher, row, (lost) => {
+    const letGo = (lost: RunLost) => {
       parts.onLost(this)
       this.#controller.abort(lost)
-    })
+    }
+    this.feed = new Feed(parts.batcher, row, letGo, this.watch?.traceparent)
     this.journal = {
       read: async () => toEntries(await this.#orLost(() => parts.store.stepsOf(row))),
       history: (characters) => this.#orLost(() => this.#history(characters)),

@@ -274,7 +274,7 @@ export class Intake {
     const recorded = atOnce.then((begun) => begun ?? inSteps())
     const { telemetry } = this.#parts
     const { traceparent } = beginning.request
-    const told = () => telemetry?.database('begin', performance.now() - began, traceparent)
+    const told = () => telemetry?.database('begin', performance.now() - began, [traceparent])
     recorded.then(told, told)
     return recorded
   }
@@ -351,10 +351,11 @@ export class Intake {
   }
 
   /** Carries a run that another process left. Undefined when its request is not kept any more. */
-  async takeOver(row: RunRow): Promise<CarriedRun | undefined> {
-    const { store, sessions, followers, carrier, seats } = this.#parts
+  async takeOver(row: RunRow, claimMs: number): Promise<CarriedRun | undefined> {
+    const { store, sessions, followers, carrier, seats, telemetry } = this.#parts
     const request = await store.requestOf(row)
     if (request === undefined) return undefined
+    telemetry?.claimed(claimMs, request.traceparent)
     const user = await this.restoreUser(row.did)
     const before = await store.before(row)
     const room = await sessions.roomOf(row.session_id)

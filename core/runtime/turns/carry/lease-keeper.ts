@@ -49,8 +49,8 @@ export interface LeaseKeeperOptions {
   forgetCheckpoint?(sessionId: string, checkpoint: string): Promise<void>
   /** The runs of this process. */
   readonly live: ReadonlyMap<string, CarriedRun>
-  /** Carries on a run that was claimed; undefined when nothing is left of it to carry. */
-  takeOver(row: RunRow): Promise<CarriedRun | undefined>
+  /** Carries on a run that was claimed, and how long that took; undefined when nothing is left of it to carry. */
+  takeOver(row: RunRow, claimMs: number): Promise<CarriedRun | undefined>
   /** Called with every heartbeat, to look for whatever else may have been missed. */
   onBeat(): Promise<void>
 }
@@ -127,8 +127,9 @@ export class LeaseKeeper {
         // A later sweep looks again, when some of these runs have ended.
         if (free <= 0) break
         const limit = Math.min(runsPerClaim, free)
+        const began = performance.now()
         const rows = await claimRuns(store, { limit, except: [...live.keys()], skip: takeoverSkip })
-        await this.#carryAllOn(rows)
+        await this.#carryAllOn(rows, performance.now() - began)
         if (rows.length === limit) this.#again = true
         if (!this.#trying && !this.#closed) await this.#try()
       }
@@ -138,13 +139,13 @@ export class LeaseKeeper {
   }
 
   /** Carries claimed runs on, a few at a time. From the claim on, every heartbeat renews their leases. */
-  async #carryAllOn(rows: readonly RunRow[]): Promise<void> {
+  async #carryAllOn(rows: readonly RunRow[], claimMs: number): Promise<void> {
     for (const row of rows) this.#claimed.set(row.id, row)
     const waiting = [...rows]
     const bringUp = async () => {
       for (let row = waiting.shift(); row && !this.#closed; row = waiting.shift()) {
         // The run may have been lost meanwhile.
-        if (this.#claimed.has(row.id)) await this.#carryOn(row)
+        if (this.#claimed.has(row.id)) await this.#carryOn(row, claimMs)
         this.#claimed.delete(row.id)
       }
     }
@@ -153,12 +154,12 @@ export class LeaseKeeper {
   }
 
   /** Carries a claimed run on. The lease of a run that cannot be carried runs out, and a later sweep tries the run again. */
-  async #carryOn(row: RunRow): Promise<CarriedRun | undefined> {
+  async #carryOn(row: RunRow, claimMs: number): Promise<CarriedRun | undefined> {
     const { log, takeOver } = this.#options
     const { id: runId, attempts, deaths } = row
     try {
       log.info({ runId, attempts, ...(deaths > 0 && { deaths }) }, 'Took a run over')
-      return await takeOver(row)
+      return await takeOver(row, claimMs)
     } catch (error) {
       log.warn({ err: error, runId }, 'A run could not be taken over; trying again')
       return undefined
@@ -168,6 +169,7 @@ export class LeaseKeeper {
   /** Carries one run with which a process died before; the next such run begins when this one got on or lived long enough. */
   async #try(): Promise<void> {
     const { store, live, log } = this.#options
+    const began = performance.now()
     const [row] = await claimRuns(store, {
       limit: 1,
       except: [...live.keys()],
@@ -175,9 +177,10 @@ export class LeaseKeeper {
       suspects: true,
     })
     if (!row) return
+    const claimMs = performance.now() - began
     const { allMs, longestMs, shortestMs } = trial
     const ms = allMs / (1 + (await suspectsWaiting(store)))
-    const run = await this.#carryOn(row)
+    const run = await this.#carryOn(row, claimMs)
     const end = async () => {
       let timer: NodeJS.Timeout | undefined
       const lived = new Promise<'lived'>((resolve) => {

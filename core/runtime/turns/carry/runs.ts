@@ -131,7 +131,7 @@ export class Runs {
       purgesItself: options.purgesItself ?? true,
       runsPerProcess: options.runsPerProcess ?? 500,
       live: this.#carrier.live,
-      takeOver: (row) => this.#intake.takeOver(row),
+      takeOver: (row, claimMs) => this.#intake.takeOver(row, claimMs),
       onBeat: () => clients.answers.look(),
       onPurge: () => settler.purge(),
       forgetCheckpoint: options.forgetCheckpoint,

@@ -134,7 +134,8 @@ export class Batcher {
     try {
       const refused = await this.#store.write(feeds.flatMap((feed) => feed.take() ?? []))
       this.lastWritten = started
-      this.#telemetry?.database('steps', performance.now() - started)
+      const spans = feeds.map(({ traceparent }) => traceparent)
+      this.#telemetry?.database('steps', performance.now() - started, spans)
       for (const feed of feeds) {
         const why = refused.get(feed.runId)
         if (why === undefined) feed.written()

@@ -52,6 +52,8 @@ interface EndFacts {
 /** Brings the events and steps of one run from the engine to the readers and into the database. */
 export class Feed {
   readonly runId: string
+  /** The span of the turn, where somebody collects spans. */
+  readonly traceparent: string | undefined
   readonly window: EventWindow
   readonly #batcher: Batcher
   readonly #facts: EventFacts
@@ -72,7 +74,13 @@ export class Feed {
   #pending = nothing()
   #underWay: { readonly write: RunWrite; readonly pending: Pending } | undefined
 
-  constructor(batcher: Batcher, run: RunRow, onLost: (reason: RunLost) => void) {
+  constructor(
+    batcher: Batcher,
+    run: RunRow,
+    onLost: (reason: RunLost) => void,
+    traceparent?: string,
+  ) {
+    this.traceparent = traceparent
     this.#batcher = batcher
     this.#onLost = onLost
     this.runId = run.id

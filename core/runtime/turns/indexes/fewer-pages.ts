@@ -1,5 +1,5 @@
 import type { Migration } from '../../../plugin.ts'
-import { rebuildWithoutRowids } from './without-rowids.ts'
+import { rebuildWithoutRowids } from '../../store/without-rowids.ts'
 import { isPostgres } from '../search/tables.ts'
 
 /** What stays of the indexes of sessions. */

@@ -95,6 +95,8 @@ export class Commits {
     return this.#unsynced.transaction().execute(async (trx) => {
       const { executeQuery } = trx
       trx.executeQuery = direct
+      // Kysely makes another transaction object for other tables, whose statements would go the long way.
+      trx.withTables = () => trx as never // the types of the tables are all that differs
       try {
         return await change(trx)
       } finally {

@@ -7,7 +7,7 @@ import { fewerPagesMigration } from '../indexes/fewer-pages.ts'
 import { searchMigration } from '../search/tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
 import { runFormsMigration } from '../stored-version.ts'
-import { settlingMigration, type UnsettledTable } from '../unsettled.ts'
+import { fewerPagesOfEndsMigration, settlingMigration, type UnsettledTable } from '../unsettled.ts'
 
 /** Where a run stands. `continued`: it waited for a person, and another run went on from there. */
 export type RunStatus =
@@ -394,4 +394,5 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
   '014-search': searchMigration,
   '015-begin-at-once': beginFunctionMigration,
   '016-fewer-pages': fewerPagesMigration,
+  '017-fewer-pages-of-ends': fewerPagesOfEndsMigration,
 }

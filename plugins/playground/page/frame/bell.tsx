@@ -1,8 +1,9 @@
-import { useEffect, useId, useRef, useState } from 'react'
-import { useNotices, type Notice } from 'oracle-runtime-client/notices'
-import { Fault } from 'oracle-runtime-client/view'
+import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react'
+import { useNotices } from 'oracle-runtime-client/notices'
 import type { Oracle } from '../oracle.ts'
-import { to } from '../route.ts'
+
+// The list is fetched when somebody opens it.
+const Notices = lazy(async () => ({ default: (await import('./notices.tsx')).Notices }))
 
 interface Props {
   readonly oracle: Oracle
@@ -27,20 +28,17 @@ export function Bell({ oracle, sessionId }: Props) {
     const isFollowed = runId !== undefined && chat.getSnapshot().run.runId === runId
     if (chat.isMounted && !isFollowed) void chat.refetchMessages()
   }
-  const { notices, unread, muted, markSeen, mute, unmute, error, hasMore, fetchMore } = useNotices(
-    oracle.did,
-    {
-      onEvent({ eventName, payload }) {
-        if (eventName === 'notice') setNews(`${payload.title}: ${payload.text}`)
-        // The list of chats shows titles, new chats and what is unread.
-        const isNews =
-          eventName === 'notice' || eventName === 'session' || eventName === 'connected'
-        if (isNews) void readSessions()
-        const isHere = eventName === 'run' && payload.sessionId === sessionId
-        if (isHere || eventName === 'connected') readChat(isHere ? payload.runId : undefined)
-      },
+  const of = useNotices(oracle.did, {
+    onEvent({ eventName, payload }) {
+      if (eventName === 'notice') setNews(`${payload.title}: ${payload.text}`)
+      // The list of chats shows titles, new chats and what is unread.
+      const isNews = eventName === 'notice' || eventName === 'session' || eventName === 'connected'
+      if (isNews) void readSessions()
+      const isHere = eventName === 'run' && payload.sessionId === sessionId
+      if (isHere || eventName === 'connected') readChat(isHere ? payload.runId : undefined)
     },
-  )
+  })
+  const { notices, unread, markSeen } = of
   const isUnseenHere = notices.some((one) => one.sessionId === sessionId && !one.seenAt)
   useEffect(() => {
     if (!sessionId || !isUnseenHere) return
@@ -57,7 +55,6 @@ export function Bell({ oracle, sessionId }: Props) {
     setOpen(false)
     button.current?.focus()
   }
-  const newest = notices[0]
   return (
     <div
       className="bell"
@@ -90,85 +87,12 @@ export function Bell({ oracle, sessionId }: Props) {
         {news}
       </p>
       <section id={list} className="card notices" aria-label="Notices" hidden={!isOpen}>
-        <div className="row spread">
-          <h2>Notices</h2>
-          <button
-            type="button"
-            className="link"
-            disabled={unread === 0}
-            onClick={() => newest && void markSeen({ upTo: newest.id }).catch(() => {})}
-          >
-            Mark all as seen
-          </button>
-        </div>
-        <Fault error={error ?? undefined} />
-        {notices.length === 0 && !error && <p className="faint">Nothing yet.</p>}
-        <ul>
-          {notices.map((notice) => (
-            <Item
-              key={notice.id}
-              notice={notice}
-              isMuted={muted.includes(notice.plugin)}
-              onOpen={() => {
-                setOpen(false)
-                void markSeen({ ids: [notice.id] }).catch(() => {})
-              }}
-              onMute={(isMuted) =>
-                void (isMuted ? unmute(notice.plugin) : mute(notice.plugin)).catch(() => {})
-              }
-            />
-          ))}
-        </ul>
-        {hasMore && (
-          <button type="button" className="quiet" onClick={() => void fetchMore().catch(() => {})}>
-            Older
-          </button>
+        {isOpen && (
+          <Suspense>
+            <Notices of={of} onOpen={() => setOpen(false)} />
+          </Suspense>
         )}
       </section>
     </div>
-  )
-}
-
-interface ItemProps {
-  readonly notice: Notice
-  readonly isMuted: boolean
-  readonly onOpen: () => void
-  readonly onMute: (isMuted: boolean) => void
-}
-
-function Item({ notice, isMuted, onOpen, onMute }: ItemProps) {
-  const { plugin, title, text, sessionId, createdAt, seenAt } = notice
-  const words = (
-    <>
-      <strong>
-        {!seenAt && <span className="hidden">Unread: </span>}
-        {title}
-      </strong>
-      <span>{text}</span>
-      <small>
-        {plugin}, {new Date(createdAt).toLocaleString()}
-      </small>
-    </>
-  )
-  return (
-    <li className={seenAt ? '' : 'unseen'}>
-      {sessionId === undefined ? (
-        <button type="button" className="notice" onClick={onOpen}>
-          {words}
-        </button>
-      ) : (
-        <a className="notice" href={to('chat', sessionId)} onClick={onOpen}>
-          {words}
-        </a>
-      )}
-      <button
-        type="button"
-        className="link"
-        aria-label={`${isMuted ? 'Unmute' : 'Mute'} ${plugin}`}
-        onClick={() => onMute(isMuted)}
-      >
-        {isMuted ? 'Unmute' : 'Mute'}
-      </button>
-    </li>
   )
 }

@@ -1,4 +1,5 @@
 import { type ApiDocument, Fault, Operations, useAnswer } from 'oracle-runtime-client/view'
+import './views.css'
 import './operations.css'
 
 /** Every route of the server, from the server's OpenAPI document. */

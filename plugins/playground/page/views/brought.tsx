@@ -5,6 +5,7 @@ import { type Around, hostOf } from '../host.ts'
 import type { Oracle } from '../oracle.ts'
 import { words } from '../words.ts'
 import '../shared.ts'
+import './views.css'
 import './operations.css'
 
 interface Props extends Around {
@@ -34,8 +35,8 @@ function Shown(props: Props) {
   const box = useRef<HTMLDivElement>(null)
   const [fault, setFault] = useState<{ readonly error: unknown }>()
   const [tries, setTries] = useState(0)
-  const latest = useRef(props)
-  latest.current = props
+  const latest = useRef<Around>({ ...props, within: view.within })
+  latest.current = { ...props, within: view.within }
   useEffect(() => {
     if (!box.current) return
     const element = document.createElement('div')

@@ -3,6 +3,7 @@ import { useCapabilities, type Capability } from 'oracle-runtime-client'
 import { Copy, Fault, type JsonSchema, SchemaForm, type Values } from 'oracle-runtime-client/view'
 import type { Oracle } from '../oracle.ts'
 import { go } from '../route.ts'
+import './views.css'
 import './capabilities.css'
 
 interface Props {
@@ -211,10 +212,7 @@ function ToolForm(props: {
       schema={parameters as JsonSchema}
       submit="Ask the agent"
       onChange={setValues}
-      onSubmit={(given) => {
-        onAsk(sentence(given))
-        go('chat')
-      }}
+      onSubmit={(given) => onAsk(sentence(given))}
     >
       <Copy text={curl}>Copy as curl</Copy>
     </SchemaForm>

@@ -2,6 +2,7 @@ import { Fault, Json, useAnswer } from 'oracle-runtime-client/view'
 import { AtStep } from '../parts/at-step.tsx'
 import { Timeline, type Step } from '../parts/timeline.tsx'
 import { to } from '../route.ts'
+import './views.css'
 import './runs.css'
 
 interface RunLine {
@@ -77,7 +78,7 @@ export function RunsView({ sessionId, runId }: { sessionId: string; runId?: stri
 function aboutOf({ ms, calls, tools }: RunLine): string {
   const used = Object.entries(tools).map(([name, count]) => `${name} ${count}`)
   const took = ms === null ? 'goes on' : `${Math.round(ms)} ms`
-  return [took, `${calls} model ${calls === 1 ? 'call' : 'calls'}`, ...used].join(' · ')
+  return [took, `${calls} model call${calls === 1 ? '' : 's'}`, ...used].join(' · ')
 }
 
 function RunTrace({ sessionId, runId }: { sessionId: string; runId: string }) {

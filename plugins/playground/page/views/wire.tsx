@@ -2,6 +2,7 @@ import { useState, useSyncExternalStore } from 'react'
 import { Copy } from 'oracle-runtime-client/view'
 import { rowsOf, type Row } from '../rows.ts'
 import { traffic, type Piece } from '../traffic.ts'
+import './views.css'
 import './wire.css'
 
 const kinds = { http: 'Requests', sse: 'Stream frames', socket: 'Socket frames' } as const

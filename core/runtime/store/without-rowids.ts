@@ -1,5 +1,5 @@
-import { sql } from 'kysely'
-import type { Database } from '../../../plugin.ts'
+import { PostgresAdapter, sql } from 'kysely'
+import type { Database } from '../../plugin.ts'
 
 /** What becomes of a table of SQLite. */
 interface Rebuilt {
@@ -20,13 +20,15 @@ interface Column {
 }
 
 /**
- * Makes a table of SQLite anew, with the same columns and rows, as one that has no rowids: the rows stand in the order of the
- * key, and no second tree leads from the key to the row. Whoever knew the table before reads and writes it as before.
+ * For a migration: makes a table of SQLite anew, with the same columns and rows, as one that has no rowids. The rows stand in the
+ * order of the key, and no second tree leads from the key to the row, so a new row writes a page less. Whoever knew the table
+ * before reads and writes it as before. On PostgreSQL, whose rows lie elsewhere than in the order of any key, nothing happens.
  */
 export async function rebuildWithoutRowids(
   db: Database,
   { table, key, indexes = [], kept = [] }: Rebuilt,
 ): Promise<void> {
+  if (db.getExecutor().adapter instanceof PostgresAdapter) return
   const { rows: columns } = await sql<Column>`select name, type, "notnull", dflt_value
     from pragma_table_info(${table}) order by cid`.execute(db)
   const { rows: found } = await sql<{ sql: string }>`select sql from sqlite_schema
