@@ -1,7 +1,7 @@
 /**
  * Measures memory on people that a seed makes up: what the rules notice, what a question finds beside four baselines, what must
- * never be kept or shown, and how long it takes. It runs on SQLite, and on PostgreSQL where BENCH_DATABASE_URL names one. The
- * rules were written without the people of the second seed.
+ * never be kept or shown, and how long it takes. It runs on SQLite, and on PostgreSQL where BENCH_DATABASE_URL names one; an
+ * argument chooses of sqlite, postgres and turns. The rules were written without the people of the second seed.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -47,10 +47,15 @@ async function measure(name: string, env: Readonly<Record<string, string>>): Pro
 
 const folder = mkdtempSync(join(tmpdir(), 'bench-memory-'))
 try {
-  await measure('SQLite', { DATA_DIR: folder })
   const url = process.env.BENCH_DATABASE_URL
-  if (url) await measure('PostgreSQL', { DATABASE_URL: url })
-  await turns()
+  const parts = {
+    sqlite: () => measure('SQLite', { DATA_DIR: folder }),
+    postgres: async () => url && measure('PostgreSQL', { DATABASE_URL: url }),
+    turns,
+  }
+  const chosen = process.argv[2]?.split(',')
+  for (const [name, part] of Object.entries(parts))
+    if (!chosen || chosen.includes(name)) await part()
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

@@ -101,6 +101,7 @@ class Answers {
 /** Prints what was noticed and what was found. */
 export async function quality(self: Remembering, all: readonly Person[]): Promise<void> {
   let [kept, right, claimed, noticed, told, heard, ended, unknown] = [0, 0, 0, 0, 0, 0, 0, 0]
+  let others = 0
   const byWording = new Answers()
   const byNeed = new Answers()
   for (const person of all) {
@@ -118,6 +119,9 @@ export async function quality(self: Remembering, all: readonly Person[]): Promis
     ).length
     const index = new Index(1, memories, await stored(memories))
     for (const asked of person.asked) {
+      // By the index that a turn asks: nobody else's memory may come out of it.
+      const found = (await self.indexOf(person.did)).find(asked.words, Date.now(), true)
+      others += found.filter(({ did }) => did !== person.did).length
       if (asked.need === 'never told') {
         const shown = index.find(asked.words, Date.now()).slice(0, 5)
         if (shown.some(({ slot }) => slot === asked.slot)) unknown++
@@ -157,6 +161,7 @@ export async function quality(self: Remembering, all: readonly Person[]): Promis
         ],
         ['ended, and shown as holding', String(ended), none(ended)],
         ['never told, and shown as known', String(unknown), none(unknown)],
+        ["another person's, and shown", String(others), none(others)],
       ],
     ),
   )

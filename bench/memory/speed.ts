@@ -1,6 +1,7 @@
 /** How long memory takes before the first token, and how long it looks for what was said. */
 import { randomUUID } from 'node:crypto'
 import { markdownTable } from '../../cli/table.ts'
+import type { AskableModel } from '#core'
 import type { Remembering } from '../../plugins/memory/remembering.ts'
 import { lexicalId, models, stored, vectorOf } from './lexical.ts'
 import { random } from './people.ts'
@@ -110,9 +111,28 @@ export async function beforeFirstToken(self: Remembering, seed: number): Promise
       [shown('index warm', times.warm, 5), shown('index cold', times.cold, 60)],
     ),
   )
+  // The turns had a model for vectors alone: any call of another one would have failed.
   console.log(
-    `prompt tokens, at most: ${Math.ceil(tokens)} (goal 400); model calls for reading: 0\n`,
+    `prompt tokens, at most: ${Math.ceil(tokens)} (goal 400); model calls for reading: 0 (goal 0), ` +
+      `for keeping six turns: ${await callsToKeep(self)} (goal 1)\n`,
   )
+}
+
+/** How often a model is asked to keep what was said in six turns of a session. */
+async function callsToKeep(self: Remembering): Promise<number> {
+  const did = `did:bench:${randomUUID()}`
+  const sessionId = randomUUID()
+  await self.choose(did, { mode: 'on' })
+  const at = self.now - 3_600_000
+  for (let i = 0; i < 6; i++) {
+    const turn = { runId: randomUUID(), sessionId, did, at: at + i, reply: 'I see.' }
+    await self.hear(self.db, { ...turn, words: `I like the ${things[i]}.` })
+  }
+  let calls = 0
+  const object: unknown = async () => (calls++, { memories: [] })
+  const model = { object } as AskableModel
+  for (const _ of [1, 2]) await self.notice(did, sessionId, { model, signal, isLast: true })
+  return calls
 }
 
 /** Prints how long it takes to look among what many people said. */

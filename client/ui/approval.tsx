@@ -29,7 +29,7 @@ export function ApprovalCard({ approval, isBusy, schema, faults = noFaults }: Ap
     void work()
   }
   if (!last.current) return null
-  const { toolName, reason, args, foreign = [] } = last.current
+  const { toolName, question, reason, args, foreign = [] } = last.current
   return (
     <section
       ref={card}
@@ -41,6 +41,7 @@ export function ApprovalCard({ approval, isBusy, schema, faults = noFaults }: Ap
     >
       <strong>{words.waits}</strong>
       <p>{words.approvalOf(straight(toolName))}</p>
+      {question && <p dir="auto">{straight(question)}</p>}
       {foreign.length > 0 ? (
         <Foreign sources={foreign} />
       ) : (

@@ -29,10 +29,12 @@ export interface ToolIn<Input, Context, Output = unknown> {
    */
   readonly can?: Demand<Parsed<Input>, Context>
   /**
-   * Ask a person first: always, or when the function says so. False: the call is harmless whatever the turn has read,
-   * so it runs without asking even after other people's words; a comment says why.
+   * Ask a person first: always, or when the function says so, which may answer with the sentence that the person is asked.
+   * False: the call is harmless whatever the turn has read, so it runs without asking even after other people's words; a
+   * comment says why.
    */
-  readonly approve?: boolean | ((input: Parsed<Input>, ctx: Context) => MaybePromise<boolean>)
+  readonly approve?:
+    boolean | ((input: Parsed<Input>, ctx: Context) => MaybePromise<boolean | string>)
   /**
    * Whether the result holds other people's words: by default that of a read does, that of a write does not. After
    * such a result no write of the turn runs before a person has agreed.
@@ -112,7 +114,8 @@ export interface TurnTool<Context = TurnContext> {
   /** Whether the result holds other people's words: true by default. False needs a reason in a comment. */
   readonly foreign?: boolean
   /** Ask a person first, as in a tool of `tools`. */
-  readonly approve?: boolean | ((args: TurnToolArguments, ctx: Context) => MaybePromise<boolean>)
+  readonly approve?:
+    boolean | ((args: TurnToolArguments, ctx: Context) => MaybePromise<boolean | string>)
   /** How long a call may take, in milliseconds: by default TOOL_TIMEOUT_MS, at most an hour. */
   readonly timeoutMs?: number
   /** Does the work. What `run` returns or throws is what the model reads. */

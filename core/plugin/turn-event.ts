@@ -107,6 +107,8 @@ export interface TurnEvents {
     readonly toolName: string
     readonly args: Args
     readonly toolCallId: string
+    /** The sentence by which the tool itself asks. */
+    readonly question?: string
   }
   /** The user's delegation is missing or ended. */
   delegation_required: { readonly oracleDid: string; readonly reason: string }

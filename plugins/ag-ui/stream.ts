@@ -57,10 +57,10 @@ const responseSchema = {
   required: ['approved'],
 }
 
-const interruptOf = ({ runId, toolCallId, toolName, args, reason }: Approval) => ({
+const interruptOf = ({ runId, toolCallId, toolName, args, question, reason }: Approval) => ({
   id: waitingIdOf(runId, toolCallId),
   reason: 'approval',
-  message: reason ?? `May I run "${toolName}" with ${JSON.stringify(args)}?`,
+  message: question ?? reason ?? `May I run "${toolName}" with ${JSON.stringify(args)}?`,
   toolCallId,
   responseSchema,
   metadata: { toolName, args },

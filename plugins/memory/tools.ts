@@ -80,11 +80,14 @@ function parsed<S extends z.ZodType>(schema: S, args: unknown): z.output<S> {
   })
 }
 
-/** Whether a person has to be asked before a sentence is remembered. */
-async function mustAsk(args: unknown, ctx: ToolTurn): Promise<boolean> {
+/** What a person is asked before anything is remembered. */
+const firstQuestion = 'Shall I remember things about you from now on?'
+
+/** Whether a person has to be asked before a sentence is remembered; before the first one, by which question. */
+async function mustAsk(args: unknown, ctx: ToolTurn): Promise<boolean | string> {
   if (ctx.approvals === false) return false
   const { text, about = '', value = '' } = parsed(rememberInput, args)
-  if ((await ctx.self.modeIn(whereOf(ctx))) === 'ask') return true
+  if ((await ctx.self.modeIn(whereOf(ctx))) === 'ask') return firstQuestion
   return (await evidenceOf(`${text} ${value} ${about}`, ctx)) === undefined
 }
 
@@ -214,13 +217,26 @@ const heard = ({ words, at, sessionId }: Passage) => ({
   session: sessionId,
 })
 
-async function forget(args: unknown, ctx: ToolTurn) {
+/** The memories that the model names. */
+async function meantBy(args: unknown, { self }: ToolTurn, owner: string): Promise<Memory[]> {
   const { ids } = parsed(forgetInput, args)
+  const index = await self.indexOf(owner)
+  return index.memories.filter((one) => ids.some((name) => isNamed(one, name)))
+}
+
+/** The question with the sentences that would go; false where there are none, so that nobody is asked for nothing. */
+async function forgetQuestion(args: unknown, ctx: ToolTurn): Promise<false | string> {
+  if (ctx.approvals === false) return false
+  const meant = await meantBy(args, ctx, ownerOf(whereOf(ctx)))
+  const sentences = meant.map(({ text }) => `“${text}”`).join(', ')
+  return meant.length > 0 && `Shall I erase this for good: ${sentences}?`
+}
+
+async function forget(args: unknown, ctx: ToolTurn) {
   const { self } = ctx
   const owner = ownerOf(whereOf(ctx))
   await self.countWrite(ctx.user.did)
-  const index = await self.indexOf(owner)
-  const meant = index.memories.filter((one) => ids.some((name) => isNamed(one, name)))
+  const meant = await meantBy(args, ctx, owner)
   if (meant.length === 0) throw new RuntimeError('NOT_FOUND', 'There is no such memory.')
   const { gone, sessions } = await self.erase(
     owner,
@@ -271,7 +287,7 @@ interface OfferedTool {
   readonly parameters: Readonly<Record<string, unknown>>
   readonly effect: 'read' | 'write'
   readonly foreign?: false
-  approve?(args: unknown, ctx: ToolTurn): boolean | Promise<boolean>
+  approve?(args: unknown, ctx: ToolTurn): boolean | string | Promise<boolean | string>
   run(args: unknown, ctx: ToolTurn): unknown
 }
 
@@ -282,7 +298,7 @@ const settingsTool: OfferedTool = {
   parameters: parameters.settings,
   effect: 'write',
   approve: (args, { approvals }) =>
-    approvals !== false && parsed(settingsInput, args).mode === 'on',
+    approvals !== false && parsed(settingsInput, args).mode === 'on' && firstQuestion,
   // Two words of ours.
   foreign: false,
   run: settings,
@@ -313,7 +329,7 @@ const forgetTool: OfferedTool = {
   description: 'Erases memories for good, by their ids (m12). The person sees and approves it.',
   parameters: parameters.forget,
   effect: 'write',
-  approve: (_, { approvals }) => approvals !== false,
+  approve: forgetQuestion,
   // Hands back ids, or the person's own words.
   foreign: false,
   run: forget,

@@ -85,6 +85,30 @@ describe('a call that needs consent', () => {
     })
   })
 
+  it('is asked for by the sentence of its tool', async () => {
+    const plugin = definePlugin({
+      name: 'bell',
+      summary: 'Rings.',
+      visibility: 'always',
+      tools: {
+        ring: {
+          description: 'Rings.',
+          input: z.object({ times: z.number() }),
+          approve: ({ times }) => times > 1 && `Shall it ring ${times} times?`,
+          run: () => 'rung',
+        },
+      },
+    })
+    const ring = { calls: [{ name: 'ring', args: { times: 3 } }] }
+    const model = modelScript([{ calls: [{ name: 'ring', args: { times: 1 } }] }, ring])
+    await using engine = await testEngine({ plugins: [plugin], model })
+    const asked = await engine.turn('Ring')
+    expect(asked.end.status).toBe('waiting')
+    expect(asked.of('interrupt')).toEqual([
+      expect.objectContaining({ args: { times: 3 }, question: 'Shall it ring 3 times?' }),
+    ])
+  })
+
   it('is carried out when the person approves, and the turn goes on where it stood', async () => {
     const { plugin, paid } = bank()
     const model = script(pay(50))

@@ -36,7 +36,12 @@ export type TurnPart =
       readonly status: 'isRunning' | 'done'
     }
   | { readonly type: 'client-calls'; readonly runId: string; readonly calls: readonly ClientCall[] }
-  | ({ readonly type: 'approval'; readonly runId: string; readonly reason?: string } & ClientCall)
+  | ({
+      readonly type: 'approval'
+      readonly runId: string
+      readonly question?: string
+      readonly reason?: string
+    } & ClientCall)
   | {
       readonly type: 'error'
       readonly code: string

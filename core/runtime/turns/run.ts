@@ -109,6 +109,8 @@ export interface WaitingCall {
   readonly toolCallId: string
   readonly toolName: string
   readonly args: unknown
+  /** The sentence by which the tool itself asks. */
+  readonly question?: string
   /** What others wrote that the model had read when it asked for this call, and why a person is therefore asked. */
   readonly foreign?: readonly ForeignSource[]
   readonly reason?: string

@@ -204,6 +204,29 @@ export class Memories {
     return gone
   }
 
+  /** Adds what an export tells of a memory beside its first place: further places, how often it was used, and its days. */
+  async bring(
+    trx: MemoryDatabase,
+    memory: Memory,
+    told: {
+      readonly sources: readonly Said[]
+      readonly uses: number
+      readonly createdAt: number
+      readonly confirmedAt: number
+    },
+  ): Promise<void> {
+    for (const said of told.sources) await this.#confirm(trx, memory, said)
+    memory.uses = Math.max(memory.uses, told.uses)
+    memory.created_at = Math.min(memory.created_at, told.createdAt)
+    memory.confirmed_at = Math.max(memory.confirmed_at, told.confirmedAt)
+    const { id, uses, created_at, confirmed_at } = memory
+    await trx
+      .updateTable('memory_memories')
+      .set({ uses, created_at, confirmed_at })
+      .where('id', '=', id)
+      .execute()
+  }
+
   /** Writes what a person corrected by hand, in place of what stood there before. */
   async change(trx: MemoryDatabase, memory: Memory, before: Memory): Promise<void> {
     const { id, did, kind, about, slot, value, text, until, pinned, by } = memory

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { RuntimeError, type Turns, type User } from '#core'
 import { refusalOfGiven } from '../keeping/checks.ts'
 import type { Remembering } from '../remembering.ts'
+import { tellsSecret } from '../words/secrets.ts'
 import { exportedShape, type importInput } from './shapes.ts'
 
 const longestQuote = 2_000
@@ -28,14 +29,20 @@ export async function importInto(
         continue
       }
       const one = parsed.data
-      const [first] = one.sources
+      const [first, ...further] = one.sources
       const quote = first?.quote ?? one.text
       const at = Date.parse(one.validFrom)
       // Nobody has said yet what will be said tomorrow; a day is for clocks that differ.
-      const isMalformed = quote.length > longestQuote || at > self.now + dayMs
+      const latest = self.now + dayMs
+      const isMalformed =
+        at > latest ||
+        quote.length > longestQuote ||
+        further.some((said) => said.quote.length > longestQuote || Date.parse(said.at) > latest)
+      const given = { ...one, slot: one.slot ?? null }
       const refusal = isMalformed
         ? 'malformed'
-        : refusalOfGiven({ ...one, slot: one.slot ?? null, quote }, sensitive)
+        : (refusalOfGiven({ ...given, quote }, sensitive) ??
+          (further.some((said) => tellsSecret(said.quote)) ? 'secret' : undefined))
       if (refusal) {
         refuse(refusal)
         continue
@@ -63,6 +70,13 @@ export async function importInto(
         self.now,
         there,
       )
+      if (kept.memory)
+        await self.memories.bring(trx, kept.memory, {
+          sources: further.map((other) => ({ ...other, at: Date.parse(other.at) })),
+          uses: one.uses ?? 0,
+          createdAt: Date.parse(one.createdAt),
+          confirmedAt: Math.min(Date.parse(one.confirmedAt), self.now),
+        })
       if (kept.outcome === 'new') added++
       else if (kept.outcome === 'confirmed') confirmed++
       else refuse(kept.outcome)

@@ -218,6 +218,7 @@ export async function exported(
       ...(one.denied_at !== null && { deniedAt: iso(one.denied_at) }),
       ...(one.until !== null && { until: iso(one.until) }),
       pinned: one.pinned,
+      uses: one.uses,
       confirmedAt: iso(one.confirmed_at),
       createdAt: iso(one.created_at),
       sources: (sources.get(one.id) ?? [])

@@ -102,6 +102,7 @@ export const exportedShape = z.object({
   deniedAt: time.optional(),
   until: time.optional(),
   pinned: z.boolean(),
+  uses: z.number().int().min(0).max(1_000_000_000).optional(),
   confirmedAt: time,
   createdAt: time,
   sources: z.array(sourceShape).max(100),

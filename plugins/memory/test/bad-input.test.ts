@@ -20,12 +20,25 @@ await onEachDatabase('bad input', ({ databaseUrl }) => {
       'of 900 combining marks': [`life${'\u0301'.repeat(900)}`, 422],
       'half a character': ['lives in \ud800 Lusaka', 400],
     } as const
+    const { id } = (await user.post('/memory', { text: 'likes tea' })).body
     for (const [what, [text, status]] of Object.entries(texts)) {
-      const { status: found, body } = await user.post('/memory', { text })
-      expect([what, found]).toEqual([what, status])
-      expect([what, typeof body.message, typeof body.code]).toEqual([what, 'string', 'string'])
+      const answers = [
+        await user.post('/memory', { text }),
+        await user.patch(`/memory/${id}`, { text }),
+      ]
+      expect([what, answers.map(({ status: found }) => found)]).toEqual([what, [status, status]])
+      for (const { body } of answers)
+        expect([what, typeof body.message, typeof body.code]).toEqual([what, 'string', 'string'])
     }
-    expect((await user.get('/memory')).body.total).toBe(0)
+    expect(await open.texts(user, '?history=true')).toEqual(['likes tea'])
+    // A model that brings such a text is told so, and nothing is kept of it.
+    for (const text of ['', '\n\n\n', '😀😀😀', `life${'\u0301'.repeat(900)}`]) {
+      open.replies.push(call('remember', { text }), 'No.')
+      await user.say(`Remember: ${text || 'nothing'}`)
+      const result = open.model.requests.at(-1)?.messages.at(-1)?.content
+      expect(result).toMatch(/INVALID_INPUT|MEMORY_REFUSED/)
+    }
+    expect(await open.texts(user, '?history=true')).toEqual(['likes tea'])
   })
 
   it('refuses what no field takes, and changes nothing by it', async () => {
@@ -39,6 +52,8 @@ await onEachDatabase('bad input', ({ databaseUrl }) => {
       ['POST', '/memory', { text: 'likes tea', until: 'soon' }, 400],
       ['PATCH', `/memory/${id}`, { until: past }, 400],
       ['PATCH', `/memory/${id}`, { slot: 'no-such' }, 422],
+      ['PATCH', `/memory/${id}`, { kind: 'rumour' }, 400],
+      ['GET', '/memory?kind=rumour', undefined, 400],
       ['GET', '/memory?cursor=abc', undefined, 400],
       ['GET', '/memory?cursor=-1', undefined, 400],
       ['GET', '/memory?limit=0', undefined, 400],
@@ -85,6 +100,9 @@ await onEachDatabase('bad input', ({ databaseUrl }) => {
     }
     expect((await user.get('/memory?query=text%3Atea*')).body.total).toBe(1)
     expect((await user.get(`/memory?query=${'tea+'.repeat(65_536)}`)).status).toBeGreaterThan(399)
+    open.replies.push(call('recall', { query: 'tea '.repeat(65_536) }), 'Too long.')
+    await user.say('What do I like?')
+    expect(open.model.requests.at(-1)?.messages.at(-1)?.content).toContain('INVALID_INPUT')
   })
 
   it('is full when nothing may go, and says so; what ended makes room', async () => {

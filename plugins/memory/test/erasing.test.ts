@@ -34,6 +34,8 @@ async function rememberedAndErased(open: OpenMemory, word: Word) {
     open.replies.push(call('forget', { ids: ['m1'] }), 'Gone.')
     const waiting = await user.say('Forget which pet I keep', { approvals: true })
     expect(waiting.status).toBe('waiting')
+    const question = `Shall I erase this for good: “keeps the ${word}”?`
+    expect(waiting.of('interrupt')).toMatchObject([{ args: { ids: ['m1'] }, question }])
     expect((await waiting.approve()).status).toBe('finished')
   } else if (ways[word] === 'the route')
     expect((await user.delete(`/memory/${id}`)).body.sessions).toMatchObject([{ sessionId }])

@@ -18,6 +18,12 @@ await onEachDatabase('memory', ({ databaseUrl }) => {
     )
     const asked = await user.say('Please remember that I live in Lusaka', { approvals: true })
     expect(asked.status).toBe('waiting')
+    expect(asked.of('interrupt')).toMatchObject([
+      {
+        args: { text: 'lives in Lusaka' },
+        question: 'Shall I remember things about you from now on?',
+      },
+    ])
     expect(await open.texts(user)).toEqual([])
     expect((await asked.approve()).status).toBe('finished')
     expect((await user.get('/memory/settings')).body.mode).toBe('on')
@@ -201,34 +207,57 @@ await onEachDatabase('memory', ({ databaseUrl }) => {
   })
 
   it('goes out and comes in again, history included, and leaves out what may not be kept', async () => {
-    const user = await open.app.user()
+    const user = await open.user()
     await user.post('/memory', { text: 'lives in Lusaka', slot: 'home' })
+    await open.app.clock.advance('1m')
     await user.post('/memory', { text: 'lives in Ndola', slot: 'home' })
-    await user.post('/memory', {
-      text: 'likes tea',
-      slot: 'likes',
+    const likesTea = { text: 'likes tea', slot: 'likes', kind: 'preference', pinned: true }
+    await user.post('/memory', likesTea)
+    open.notices('I like cocoa', {
+      message: 1,
+      quote: 'I like cocoa',
+      text: 'likes cocoa',
       kind: 'preference',
-      pinned: true,
+      slot: 'likes',
+      value: 'cocoa',
     })
+    await open.quiet(user, (await user.say('I like cocoa.')).sessionId)
+    // Said a second time, it has a second place.
+    expect((await user.post('/memory', likesTea)).status).toBe(200)
+    const until = new Date(open.self.now + 90 * 86_400_000).toISOString()
+    await user.post('/memory', { text: 'will be in Kasama', kind: 'plan', about: 'my aunt', until })
     const { body: exported } = await user.get('/memory/export')
     const before = (await user.get('/memory?history=true')).body.memories
+    expect(before).toHaveLength(5)
     expect((await user.delete('/memory')).status).toBe(400)
-    expect((await user.delete('/memory?all=true')).body).toEqual({ erased: 3 })
+    expect((await user.delete('/memory?all=true')).body).toEqual({ erased: 5 })
+    await open.app.clock.advance('1d')
     const wrong = { ...exported.memories[0], text: 'password: hunter2' }
-    const memories = [...exported.memories, wrong, { text: 5 }]
+    const place = exported.memories[0].sources[0]
+    const hidden = { ...place, runId: 'another', quote: 'My PIN is 4711' }
+    const secretPlace = { ...exported.memories[0], sources: [place, hidden] }
+    const memories = [...exported.memories, wrong, secretPlace, { text: 5 }]
     const imported = await user.post('/memory/import', { ...exported, memories })
-    expect(imported.body).toEqual({ added: 3, confirmed: 0, refused: { secret: 1, malformed: 1 } })
-    const shape = (all: readonly Record<string, unknown>[]) =>
-      all
-        .map(({ text, slot, validFrom, validTo, pinned }) => ({
-          text,
-          slot,
-          validFrom,
-          validTo,
-          pinned,
-        }))
-        .sort((a, b) => String(a.text).localeCompare(String(b.text)))
+    expect(imported.body).toEqual({ added: 5, confirmed: 0, refused: { secret: 2, malformed: 1 } })
+    // The same listing: the names alone are new.
+    type Shown = Readonly<Record<string, unknown>>
+    const byText = (all: readonly Shown[]) =>
+      all.toSorted((a, b) => String(a['text']).localeCompare(String(b['text'])))
+    const shape = (all: readonly Shown[]) =>
+      byText(all).map(({ id: _, name: __, etag: ___, replacedBy, ...rest }) => ({
+        ...rest,
+        replacedBy: replacedBy && all.find(({ id }) => id === replacedBy)?.['text'],
+      }))
     expect(shape((await user.get('/memory?history=true')).body.memories)).toEqual(shape(before))
+    const { body: again } = await user.get('/memory/export')
+    expect(byText(again.memories)).toEqual(byText(exported.memories))
+    // Once more it adds nothing.
+    expect((await user.post('/memory/import', exported)).body).toEqual({
+      added: 0,
+      confirmed: 5,
+      refused: {},
+    })
+    open.forgetReadings()
   })
 
   it('forgets with its session what is known from there alone', async () => {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
 import { OpenMemory } from '../../../test/support/open-memory.ts'
+import { countWrite } from '../kept/writes.ts'
 
 await onEachDatabase('strangers, and limits', ({ databaseUrl }) => {
   const open = new OpenMemory({}, databaseUrl)
@@ -51,7 +52,7 @@ await onEachDatabase('strangers, and limits', ({ databaseUrl }) => {
     expect(await open.texts(owner)).toEqual(['has a pinkish bicycle'])
   })
 
-  it('takes 60 writes a minute of a person, over all routes together', async () => {
+  it('takes 60 writes a minute of a person, over all routes and tools together', async () => {
     const [user, other] = [await open.user(), await open.user()]
     const { sessionId } = (await user.post('/sessions')).body
     const { id } = (await user.post('/memory', { text: 'likes tea' })).body
@@ -70,10 +71,30 @@ await onEachDatabase('strangers, and limits', ({ databaseUrl }) => {
       expect([status, body.code]).toEqual([429, 'RATE_LIMITED'])
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
     }
+    for (const [tool, args] of [
+      ['remember', { text: 'likes cocoa' }],
+      ['forget', { ids: [id] }],
+      ['memory_settings', { mode: 'paused' }],
+    ] as const) {
+      open.replies.push({ call: tool, args }, 'Not now.')
+      await user.say('I like cocoa, forget it')
+      const result = open.model.requests.at(-1)?.messages.at(-1)?.content
+      expect([tool, result]).toEqual([tool, expect.stringContaining('RATE_LIMITED')])
+    }
+    expect(await open.texts(user)).toEqual(['likes tea'])
     expect((await user.get('/memory')).status).toBe(200)
     expect((await other.put('/memory/settings', {})).status).toBe(200)
     await open.app.clock.advance('1m')
     expect((await user.put('/memory/settings', {})).status).toBe(200)
+  })
+
+  it('locks nobody out by a clock that goes back', async () => {
+    const { did } = await open.user()
+    const { db, now } = open.self
+    for (let i = 0; i < 60; i++) await countWrite(db, did, now + 3_600_000)
+    const late = countWrite(db, did, now + 3_600_000)
+    await expect(late).rejects.toMatchObject({ code: 'RATE_LIMITED' })
+    await countWrite(db, did, now)
   })
 
   it('keeps nothing sensitive, by no way, of a person who chose never', async () => {

@@ -35,15 +35,17 @@ export function decisionOf(key: unknown): Decision | undefined {
   return undefined
 }
 
-/** The message that asks a person about a call. */
+/** The message that asks a person about a call, with the sentence of a tool that has one. */
 export function question(
   toolName: string,
   args: Readonly<Record<string, unknown>>,
   wordsOnly: boolean,
+  sentence?: string,
 ): string {
-  const shown = cleaned(JSON.stringify(args, undefined, 2))
+  const told = cleaned(JSON.stringify(args, undefined, 2))
     .slice(0, longestArgs)
     .toWellFormed()
+  const shown = sentence === undefined ? told : `${cleaned(sentence)}\n\n${told}`
   const how = wordsOnly ? 'Write yes or no.' : '✅ or yes · ❌ or no'
   return `May I run **${toolName.replace(/[^\w-]/g, '')}**?\n\n\`\`\`\n${shown.replaceAll('```', "'''")}\n\`\`\`\n\n${how}`
 }

@@ -309,7 +309,7 @@ export class Conversations {
     if (await asks.ofRun(run)) return
     const { isEncrypted } = await rooms.view(place.roomId)
     // A reaction travels in the open, so a server could make one up.
-    const text = question(data.toolName, data.args, isEncrypted)
+    const text = question(data.toolName, data.args, isEncrypted, data.question)
     const asking = { ...place, requestId }
     const eventId = await this.say(asking, text, requestIdOf(`${run} ${data.toolCallId}`))
     await asks.put({

@@ -120,7 +120,8 @@ export class Narrator {
   }
 
   /** Tells that the run waits: for a person's decision about a call, or for the client and what it makes of its calls. */
-  interrupt({ toolCallId, toolName, args, foreign, reason, kind, calls }: WaitingCall): void {
+  interrupt(waits: WaitingCall): void {
+    const { toolCallId, toolName, args, question, foreign, reason, kind, calls } = waits
     const { runId } = this.#run
     if (kind === 'client') {
       const told = (calls ?? []).map((call) => ({ ...call, args: asObject(call.args) }))
@@ -132,6 +133,7 @@ export class Narrator {
       toolName,
       args: asObject(args),
       toolCallId,
+      ...(question !== undefined && { question }),
       ...(foreign && { foreign, reason }),
     })
   }

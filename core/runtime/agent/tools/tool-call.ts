@@ -176,9 +176,15 @@ async function seekApproval(calling: Calling): Promise<void> {
     if (!asksItself && foreign.length === 0) return
     if (asksItself && turn.consent.isNever) throw nobodyToAsk(call)
     if (!asksItself && !(await turn.consent.look())) throw consentNeeded(call, foreign)
-    const waits = { toolCallId: call.id, toolName: call.name, args: call.args }
-    if (foreign.length === 0) throw waitFor(calling, waits)
-    throw waitFor(calling, { ...waits, foreign, reason: reasonOf(foreign) })
+    const question =
+      typeof asksItself === 'string' && asksItself.slice(0, longestQuestion).toWellFormed()
+    throw waitFor(calling, {
+      toolCallId: call.id,
+      toolName: call.name,
+      args: call.args,
+      ...(question && { question }),
+      ...(foreign.length > 0 && { foreign, reason: reasonOf(foreign) }),
+    })
   }
   if (decided.decision === 'reject')
     throw new RuntimeError('REJECTED', rejection(call, decided), {
@@ -191,8 +197,8 @@ async function seekApproval(calling: Calling): Promise<void> {
   }
 }
 
-/** How long a person's reason may be. */
-const longestReason = 500
+/** How long the question of a tool may be, and a person's reason. */
+const [longestQuestion, longestReason] = [4_000, 500]
 
 /** What the model reads of a no: the person's reason too, where there is one. */
 function rejection({ name }: PendingCall, { args }: Decision): string {
@@ -202,8 +208,8 @@ function rejection({ name }: PendingCall, { args }: Decision): string {
   return `${said}: ${JSON.stringify(reason.slice(0, longestReason).toWellFormed())}.`
 }
 
-/** Whether the tool itself asks for a person's consent, whatever the turn has read. */
-async function asksOfItself({ entry, call, turn }: Calling): Promise<boolean> {
+/** Whether the tool itself asks for a person's consent, whatever the turn has read; the sentence by which it asks, where it has one. */
+async function asksOfItself({ entry, call, turn }: Calling): Promise<boolean | string> {
   const { tool, record } = entry
   if (!record || typeof tool?.approve !== 'function') return tool?.approve === true
   await turn.consent.look() // so that the `ctx.approvals` of `approve` knows of sockets at other replicas

@@ -49,8 +49,9 @@ export async function* partsOf(
         held = { type: 'client-calls', ...data }
         break
       case 'interrupt': {
-        const { runId, toolCallId, toolName, args, reason } = data
-        held = { type: 'approval', runId, toolCallId, toolName, args, ...(reason && { reason }) }
+        const { runId, toolCallId, toolName, args, question, reason } = data
+        const why = { ...(question && { question }), ...(reason && { reason }) }
+        held = { type: 'approval', runId, toolCallId, toolName, args, ...why }
         break
       }
       case 'error':

@@ -5,12 +5,16 @@ import type { WaitingCall } from '../run.ts'
 const mostOfArguments = 2_000
 
 /** The question by which a person is asked in words about a call. The code names the call of this turn and no other. */
-export function questionOf(rootId: string, { toolCallId, toolName, args }: WaitingCall): string {
+export function questionOf(
+  rootId: string,
+  { toolCallId, toolName, args, question }: WaitingCall,
+): string {
   const text = JSON.stringify(args) ?? '{}'
   const shown =
     text.length > mostOfArguments ? `${text.slice(0, mostOfArguments).toWellFormed()}…` : text
   const code = createHash('sha256').update(`${rootId} ${toolCallId}`).digest('hex').slice(0, 8)
-  return `May I run "${toolName}" with ${shown}? Answer yes or no. [${code}]`
+  const asked = question === undefined ? '' : `${question} `
+  return `${asked}May I run "${toolName}" with ${shown}? Answer yes or no. [${code}]`
 }
 
 const yes = new Set(
