@@ -1,24 +1,20 @@
 import { execFileSync } from 'node:child_process'
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 
 // Node runs no TypeScript inside node_modules, so the package contains built JavaScript and types.
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
-const dist = join(root, 'dist')
+/** Where the package is built. It comes to its place as a whole, so whoever reads the one of before is not disturbed for long. */
+const dist = join(root, `.dist-${process.pid}`)
 
 /** How a file says where it is. */
-const place = 'import.meta.url'
+const ownPlace = 'import.meta.url'
 
-await rm(dist, { recursive: true, force: true })
-execFileSync(
-  process.execPath,
-  [join(root, 'node_modules/typescript/bin/tsc'), '-p', join(root, 'tsconfig.build.json')],
-  {
-    stdio: 'inherit',
-  },
-)
+const compiler = join(root, 'node_modules/typescript/bin/tsc')
+const project = join(root, 'tsconfig.build.json')
+execFileSync(process.execPath, [compiler, '-p', project, '--outDir', dist], { stdio: 'inherit' })
 await bundle()
 
 // The package contains the built page of the playground.
@@ -51,6 +47,12 @@ const scope = {
 }
 await writeFile(join(dist, 'package.json'), `${JSON.stringify(scope, null, 2)}\n`)
 
+const place = join(root, 'dist')
+const old = `${dist}-old`
+await rename(place, old).catch(() => undefined) // there is none the first time
+await rename(dist, place)
+await rm(old, { recursive: true, force: true })
+
 /** The sources that keep a file of their own in the package: what `exports` names, and what is started by its path. */
 async function entries(): Promise<string[]> {
   const plugins = (await readdir(join(root, 'plugins'), { withFileTypes: true }))
@@ -72,7 +74,7 @@ async function bundle(): Promise<void> {
     // Packages stay imports, so an app shares them with its own code.
     external: (id, _, isResolved) => !isResolved && !/^[./#]/.test(id),
     treeshake: false,
-    plugins: [{ name: 'keep-places', transform: { filter: { code: place }, handler: keepPlace } }],
+    plugins: [{ name: 'keep-places', transform: { filter: { code: ownPlace }, handler: keepPlace } }],
   })
   await build.write({
     dir: dist,
@@ -91,5 +93,5 @@ async function bundle(): Promise<void> {
 function keepPlace(code: string, id: string) {
   const path = relative(root, id).split(sep).join('/').replace(/\.ts$/, '.js')
   // Every line stays where it was, so the map of before holds.
-  return { code: code.replaceAll(place, `import.meta.resolve('#place/${path}')`), map: null }
+  return { code: code.replaceAll(ownPlace, `import.meta.resolve('#place/${path}')`), map: null }
 }
