@@ -342,6 +342,11 @@ export const kernelEnv = {
     .describe(
       'Hosts whose requests by plugins carry the span of the turn, as OUTBOUND_ALLOW names hosts',
     ),
+  OTEL_CAPTURE_CONTENT: onOff
+    .default(false)
+    .describe(
+      'on: spans hold the words of conversations, and what tools were given and gave, for whoever reads the traces',
+    ),
   JOBS_CONCURRENCY: count(1, 1_000)
     .default(8)
     .describe('Jobs of plugins that run at once in this process'),

@@ -64,7 +64,9 @@ export async function openGround(blueprint: Blueprint, closers: Closers): Promis
 function telemetryOf({ config, source, log }: Blueprint): Promise<Telemetry> {
   const { REQUEST_LOG: mode, REQUEST_LOG_SAMPLE: sample, SLOW_MS: slowMs } = config
   const { ORACLE_NAME: name, RUN_TRACE: traces, OTEL_PROPAGATE_TO: propagateTo } = config
-  return Telemetry.open({ log, rules: { mode, sample, slowMs }, name, source, traces, propagateTo })
+  const { OTEL_CAPTURE_CONTENT: words } = config
+  const rules = { mode, sample, slowMs }
+  return Telemetry.open({ log, rules, name, source, traces, propagateTo, words })
 }
 
 function auditTrail({ config, secrets, log }: Blueprint, store: Store): AuditTrail {

@@ -6,7 +6,7 @@ import { keysMigration } from './auth/personal/tables.ts'
 import { fileMigrations } from './files/tables.ts'
 import { idempotencyMigration } from './http/limits/idempotency.ts'
 import { erasuresMigration } from './kept/tables.ts'
-import { jobsMigration, upTimesMigration } from './jobs/tables.ts'
+import { jobsMigration, jobTracesMigration, upTimesMigration } from './jobs/tables.ts'
 import { leasesMigration } from './leases/tables.ts'
 import { noticesMigration } from './notices/tables.ts'
 import { storageDaysMigration } from './retention/growth.ts'
@@ -32,6 +32,7 @@ export const kernelMigrations = {
     '011-job-forms': jobFormsMigration,
     '012-storage-days': storageDaysMigration,
     '013-keys': keysMigration,
+    '014-job-traces': jobTracesMigration,
   },
   'kernel-runs': runMigrations,
   'kernel-files': fileMigrations,

@@ -19,6 +19,16 @@ const shop = definePlugin({
   },
   jobs: { tidy: { input: z.object({}), run: () => undefined } },
   tools: {
+    plan: {
+      description: 'Plans.',
+      effect: 'write',
+      input: z.object({ what: z.string(), pin: z.string() }),
+      redact: ['pin'],
+      run: async ({ what }, { jobs }) => {
+        await jobs.later('tidy', {})
+        return `planned ${what}`
+      },
+    },
     refuse: {
       description: 'Refuses.',
       effect: 'read',
@@ -195,6 +205,52 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(of('execute_tool refuse')!.attributes).toMatchObject({ 'error.type': 'CONFLICT' })
     const failed = receiver.spans.filter(({ name, isFault }) => isFault && name.startsWith('chat'))
     expect(failed.map(({ attributes }) => attributes['error.type'])).toEqual(['MODEL_FAILED'])
+  })
+
+  it('a job belongs to the trace of the turn whose tool asked for it', async () => {
+    const receiver = await otlpReceiver()
+    const plan = call('plan', { what: 'the garden', pin: '4711' })
+    const app = await start([plan, 'Done.'], receiver.url)
+    await (await app.user('somebody')).say('Plan the garden.')
+    const of = (name: string) => receiver.spans.find((span) => span.name === name)
+    await expect.poll(() => of('job shop.tidy'), { timeout: 30_000 }).toBeDefined()
+    const tool = of('execute_tool plan')!
+    expect(of('job shop.tidy')).toMatchObject({
+      traceId: tool.traceId,
+      parentSpanId: tool.spanId,
+    })
+    expect(JSON.stringify(receiver.spans)).not.toContain('garden')
+  })
+
+  it('words stand in spans where OTEL_CAPTURE_CONTENT is on, without what a tool hides', async () => {
+    const receiver = await otlpReceiver()
+    const plan = call('plan', { what: 'the garden', pin: '4711' })
+    const app = await start([plan, 'All is planned.'], receiver.url, { OTEL_CAPTURE_CONTENT: 'on' })
+    await (await app.user('somebody')).say('Plan the garden.')
+    await app.close()
+    const chats = receiver.spans.filter(({ name }) => name === 'chat scripted/one')
+    const read = (value: unknown) => JSON.parse(String(value))
+    const asked = chats.map(({ attributes }) => read(attributes['gen_ai.input.messages']))
+    expect(asked[0].at(-1)).toEqual({
+      role: 'user',
+      parts: [{ type: 'text', content: expect.stringContaining('Plan the garden.') }],
+    })
+    expect(asked[1].at(-1)).toMatchObject({
+      role: 'tool',
+      parts: [{ type: 'tool_call_response', response: 'planned the garden' }],
+    })
+    const answered = chats.map(({ attributes }) => read(attributes['gen_ai.output.messages']))
+    expect(answered).toMatchObject([
+      [{ parts: [{ type: 'tool_call', name: 'plan' }], finish_reason: 'tool_calls' }],
+      [{ parts: [{ type: 'text', content: 'All is planned.' }], finish_reason: 'stop' }],
+    ])
+    const tool = receiver.spans.find(({ name }) => name === 'execute_tool plan')!
+    expect(read(tool.attributes['gen_ai.tool.call.arguments'])).toEqual({
+      what: 'the garden',
+      pin: expect.not.stringContaining('4711'),
+    })
+    expect(tool.attributes['gen_ai.tool.call.result']).toBe('planned the garden')
+    expect(JSON.stringify(receiver.spans)).not.toContain('4711')
   })
 
   it('a trace goes on after a takeover, and the new span links to the one that was cut', async () => {

@@ -5,6 +5,7 @@ import type { Due } from './input.ts'
 import type { KnownJob } from './known-jobs.ts'
 import { type JobStore, jobsChannel } from './tables.ts'
 import { tellsThat } from '../store/channels/channels.ts'
+import { currentSpan } from '../telemetry/current-span.ts'
 
 /** How long after its end a job is still found by its key. */
 export const keyMs = 7 * 86_400_000
@@ -50,12 +51,13 @@ async function insert(
   const id = randomUUID()
   const dueAt = 'at' in due ? sql`${sql.lit(due.at)}` : sql`${now} + ${sql.lit(due.inMs)}`
   const made = sql`insert into kernel_jobs
-    (id, plugin, name, key, kind, did, data, state, due_at, planned_at, attempts, lease_until, created_at)
-    values (${id}, ${plugin}, ${name}, ${key ?? id}, ${kind}, ${user ?? null}, ${data}, 'due', ${dueAt}, ${dueAt}, 0, 0, ${now})
+    (id, plugin, name, key, kind, did, data, state, due_at, planned_at, attempts, lease_until, created_at, traceparent)
+    values (${id}, ${plugin}, ${name}, ${key ?? id}, ${kind}, ${user ?? null}, ${data}, 'due', ${dueAt}, ${dueAt}, 0, 0, ${now},
+      ${currentSpan() ?? null})
     on conflict (plugin, name, key) where schedule is null do update set
       id = excluded.id, kind = excluded.kind, did = excluded.did, data = excluded.data, state = 'due',
       due_at = excluded.due_at, planned_at = excluded.planned_at, attempts = 0, owner = null, lease_until = 0, error = null,
-      created_at = excluded.created_at, started_at = null, ended_at = null, orphaned_at = null
+      created_at = excluded.created_at, started_at = null, ended_at = null, orphaned_at = null, traceparent = excluded.traceparent
     where kernel_jobs.state in ('done', 'dead') and kernel_jobs.ended_at < ${now} - ${sql.lit(keyMs)}
     returning id`
   const telling =

@@ -235,7 +235,7 @@ export class JobRunner {
 
   async #carry(attempt: Attempt): Promise<void> {
     const { log } = this.#options
-    const { plugin, name, attempts, late_ms } = attempt.row
+    const { plugin, name, attempts, late_ms, traceparent } = attempt.row
     const began = performance.now()
     const end = await attempt.run()
     const ms = (attempt.tookMs = Math.round(performance.now() - began))
@@ -249,7 +249,7 @@ export class JobRunner {
       log.warn({ err, plugin, name }, 'The end of a job could not be kept; it runs again')
     }
     const line = { plugin, name, attempt: attempts, outcome, ms, lateMs: Math.max(0, late_ms) }
-    this.#options.onEnded?.(line)
+    this.#options.onEnded?.({ ...line, ...(traceparent && { traceparent }) })
     if ('thrown' in end) log.warn({ ...line, err: end.thrown }, 'job')
     else log.info(line, 'job')
   }

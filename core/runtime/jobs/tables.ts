@@ -39,6 +39,8 @@ export interface JobRow {
   orphaned_at: number | null
   /** Of a schedule: when a server was up that runs it, as JSON; see `schedules.ts`. Null when nobody knows. */
   up: string | null
+  /** The span of the work that asked for the job; null where nobody collected spans. */
+  traceparent: string | null
 }
 
 const statements = [
@@ -66,6 +68,11 @@ export const jobsMigration: Migration = async (db) => {
 /** Notes with a schedule when a server was up that runs it, for the migration owner `kernel`. */
 export const upTimesMigration: Migration = async (db) => {
   await sql`alter table kernel_jobs add column up text`.execute(db)
+}
+
+/** Keeps with a job which span asked for it, for the migration owner `kernel`. */
+export const jobTracesMigration: Migration = async (db) => {
+  await sql`alter table kernel_jobs add column traceparent text`.execute(db)
 }
 
 /** What a store of jobs is made of. */

@@ -1,4 +1,4 @@
-/** What a span says of itself: words and numbers of the code, and none of a user's. */
+/** What a span says of itself: words and numbers of the code, and those of a user only where the operator has asked for them. */
 export type Attributes = Readonly<
   Record<string, string | number | boolean | readonly string[] | undefined>
 >

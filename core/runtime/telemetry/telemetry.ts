@@ -27,6 +27,8 @@ export interface TelemetryOptions {
   readonly traces: boolean
   /** The hosts that are told which span a request of a plugin belongs to. */
   readonly propagateTo?: readonly AllowedHost[]
+  /** Whether spans hold the words of conversations. */
+  readonly words?: boolean
   /** The environment, which says where spans go. */
   readonly source: EnvSource
   /** What the agent is called. */
@@ -40,6 +42,8 @@ export interface EndedJob {
   readonly attempt: number
   readonly outcome: string
   readonly ms: number
+  /** The span of the work that asked for the job. */
+  readonly traceparent?: string
 }
 
 /** Tells of the work of the server as it ends: by lines of the log, by metrics, and by spans where somebody collects them. */
@@ -49,6 +53,7 @@ export class Telemetry implements Told {
   readonly tracer: Tracer | undefined
   readonly traces: boolean
   readonly propagateTo: readonly AllowedHost[]
+  readonly hasWords: boolean
   readonly #process: ProcessMetrics
   readonly #log: Log
   readonly #rules: LineRules
@@ -67,6 +72,7 @@ export class Telemetry implements Told {
     this.tracer = tracer
     this.traces = traces
     this.propagateTo = options.propagateTo ?? []
+    this.hasWords = tracer !== undefined && options.words === true
     this.#process = new ProcessMetrics(registry)
     this.#log = log
     this.#rules = rules
@@ -204,11 +210,12 @@ export class Telemetry implements Told {
   }
 
   /** An attempt of a job has ended. The line of it is the runner's. */
-  job({ plugin, name, attempt, outcome, ms }: EndedJob): void {
+  job({ plugin, name, attempt, outcome, ms, traceparent: parent }: EndedJob): void {
     this.metrics.job({ plugin, name, outcome, ms })
     const span = this.tracer?.begin({
       name: `job ${plugin}.${name}`,
       kind: 'consumer',
+      ...(parent !== undefined && { parent }),
       startedAt: Date.now() - ms,
       attributes: { [a.plugin]: plugin, [a.attempt]: attempt },
     })

@@ -1,8 +1,9 @@
 import { type AllowedHost, isAllowedHost } from '../../manifest/allowed-hosts.ts'
-import type { Fetch, ModelCall, RunCause, TurnUsage } from '../../plugin.ts'
+import type { Fetch, Message, ModelCall, ModelReply, RunCause, TurnUsage } from '../../plugin.ts'
 import { attributes as a } from './conventions.ts'
 import type { EndedTool, ToolEnd } from './kernel-metrics.ts'
 import type { TraceSpan, Tracer } from './span.ts'
+import { cut, spokenBy, spokenTo } from './words.ts'
 
 /** What is known of a turn when a process begins to carry it. */
 export interface WatchedTurn {
@@ -45,6 +46,8 @@ export interface BegunTool {
   readonly plugin: string
   /** The sub-agent that the call starts. */
   readonly agent?: string
+  /** What the tool is given, as a trace may show it. Read only where spans hold words. */
+  readonly given: () => unknown
 }
 
 /** What the span of a call of a model says beside its figures. */
@@ -53,7 +56,12 @@ export interface Answered {
   readonly host?: string
   /** Why the answer ended; absent where it failed. */
   readonly finish?: 'stop' | 'tool_calls'
+  /** What was asked. */
+  readonly messages?: readonly Message[]
 }
+
+/** Tells that a call of a tool has ended: how, by which code, and with which words for the model. */
+export type EndTool = (outcome: ToolEnd, code?: string, result?: string) => void
 
 /** What a watch tells when something ends. */
 export interface Told {
@@ -66,6 +74,8 @@ export interface Told {
   readonly propagateTo: readonly AllowedHost[]
   /** Whether the journal keeps how long the steps of runs took. */
   readonly traces: boolean
+  /** Whether spans hold the words of conversations. */
+  readonly hasWords: boolean
 }
 
 /** How many different tools a line counts by name. */
@@ -121,6 +131,11 @@ export class TurnWatch {
     return this.#span?.traceparent
   }
 
+  /** How work names the span of a call of a tool that is under way; undefined where nobody collects spans. */
+  spanOf(callId: string): string | undefined {
+    return this.#counted.spans.get(callId)?.traceparent
+  }
+
   /** Whether the journal keeps how long the steps took. */
   get traces(): boolean {
     return this.#told.traces
@@ -145,7 +160,8 @@ export class TurnWatch {
   /** A call of a model has ended. */
   modelCalled(
     { model, usage, ms, code, kind }: Omit<ModelCall, 'did' | 'runId' | 'sessionId'>,
-    { host, finish }: Answered = {},
+    { host, finish, messages }: Answered = {},
+    reply?: () => Pick<ModelReply, 'content' | 'toolCalls'>,
   ): void {
     if (kind === 'turn' && code === undefined) this.#counted.model = model
     const { tracer } = this.#told
@@ -167,13 +183,17 @@ export class TurnWatch {
         [a.outputTokens]: usage.outputTokens,
         [a.cacheRead]: usage.cachedTokens,
         [a.cacheWrite]: usage.cacheWriteTokens,
+        ...(this.#told.hasWords && {
+          [a.inputMessages]: messages && spokenTo(messages),
+          [a.outputMessages]: reply && spokenBy(reply(), finish ?? 'error'),
+        }),
       },
     })
     span.end(code)
   }
 
   /** A call of a tool begins. Returns how to tell that it has ended. */
-  tool({ id, tool, plugin, agent }: BegunTool): (outcome: ToolEnd, code?: string) => void {
+  tool({ id, tool, plugin, agent, given }: BegunTool): EndTool {
     const began = performance.now()
     const { tracer } = this.#told
     const span =
@@ -189,10 +209,11 @@ export class TurnWatch {
           [a.toolCall]: id.slice(0, 100),
           [a.toolType]: 'function',
           [a.plugin]: plugin,
+          ...(this.#told.hasWords && { [a.toolArguments]: cut(JSON.stringify(given()) ?? '') }),
         },
       })
     if (span) this.#counted.spans.set(id, span)
-    return (outcome, code) => {
+    return (outcome, code, result) => {
       if (outcome !== 'waits') this.#counted.count(tool)
       const turn = this.#facts
       this.#told.tool({
@@ -203,6 +224,7 @@ export class TurnWatch {
         turn,
         ...(code !== undefined && { code }),
       })
+      if (result !== undefined && this.#told.hasWords) span?.tell({ [a.toolResult]: cut(result) })
       span?.end(outcome === 'done' || outcome === 'waits' ? undefined : (code ?? outcome))
       this.#counted.spans.delete(id)
     }

@@ -206,7 +206,7 @@ export async function hearAnswer(
   const watched = asked.turn.watch?.traces ? new Timed() : undefined
   const tally = new UsageTally((facts) => {
     watched?.heard(facts)
-    calls?.ended(facts)
+    calls?.ended(facts, () => gathered.reply())
   })
   const said: ModelCalling['said'] = {}
   try {

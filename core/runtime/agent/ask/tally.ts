@@ -110,6 +110,7 @@ export class CountedCall {
       ...(code !== undefined && { code }),
       answered: {
         ...(this.#host !== undefined && { host: this.#host }),
+        messages: this.#request.messages,
         ...(!failure && { finish: this.#callsTools ? 'tool_calls' : 'stop' }),
       },
     })

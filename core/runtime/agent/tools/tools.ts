@@ -8,7 +8,9 @@ import { capabilityTools, isAtHand, isToolName, mayCall, mayGive } from '../turn
 import { onion, type Layer } from '../../base/onion.ts'
 import { gateOf, isActive, isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import type { ToolEnd } from '../../telemetry/kernel-metrics.ts'
+import { inSpan } from '../../telemetry/current-span.ts'
 import type { WaitingCall } from '../../turns/run.ts'
+import { redacted } from '../../turns/wire/trace-text.ts'
 import { subAgentTool } from './sub-agents.ts'
 import { asToolError, execute, validate, type Calling, type CallSite } from './tool-call.ts'
 import { kernelEntry, pluginEntry, type ToolEntry, type ToolOptions } from './entry.ts'
@@ -128,10 +130,13 @@ export class Tools {
     const plugin = entry?.record?.name ?? (entry?.client ? 'client' : entry ? 'kernel' : 'none')
     const tool = entry?.client ? 'client' : this.nameOf(call.name)
     const agent = entry?.agent
-    const ended = watch.tool({ id: call.id, tool, plugin, ...(agent !== undefined && { agent }) })
+    const given = () => redacted(call.args, entry?.tool?.redact)
+    const of = { id: call.id, tool, plugin, given }
+    const ended = watch.tool({ ...of, ...(agent !== undefined && { agent }) })
     try {
-      const outcome = await this.#outcome(call, turn, site)
-      ended(outcome.waits ? 'waits' : toolEndOf(outcome.error), outcome.error?.code)
+      const outcome = await inSpan(watch.spanOf(call.id), () => this.#outcome(call, turn, site))
+      const result = outcome.waits ? undefined : outcome.content
+      ended(outcome.waits ? 'waits' : toolEndOf(outcome.error), outcome.error?.code, result)
       return outcome
     } catch (error) {
       ended('unknown')

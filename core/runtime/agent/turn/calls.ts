@@ -1,4 +1,4 @@
-import type { ModelCall, ModelUsage, RunUsage, TurnUsage } from '../../../plugin.ts'
+import type { ModelCall, ModelReply, ModelUsage, RunUsage, TurnUsage } from '../../../plugin.ts'
 import { UsageSum } from '../../model/usage/usage-sum.ts'
 import type { Answered, TurnWatch } from '../../telemetry/turn-watch.ts'
 
@@ -66,12 +66,15 @@ export class CallsOfTurn {
   }
 
   /** Notes a call of the loop that has ended. Its message keeps what it cost. */
-  ended({ answered, ...facts }: CallFacts & { readonly answered: Answered }): void {
+  ended(
+    { answered, ...facts }: CallFacts & { readonly answered: Answered },
+    reply?: () => ModelReply,
+  ): void {
     const { of, tell } = this.#options
     const { model, usage } = facts
     if (isSpent(usage)) this.#sum.add({ model, ...usage })
     const plugin = this.#plugin
-    this.#watch?.modelCalled({ ...facts, kind: this.#kind }, answered)
+    this.#watch?.modelCalled({ ...facts, kind: this.#kind }, answered, reply)
     tell?.({ ...of, ...facts, ...(plugin !== undefined && { plugin }), kind: this.#kind })
   }
 
