@@ -389,7 +389,7 @@ async function answerInPage(program: string, url: string): Promise<void> {
     await page.getByRole('button', { name: 'Send' }).click()
     await page.locator('[data-tool=roll_dice]').first().waitFor()
     await expect
-      .poll(() => page.locator('.message.ai .text').allTextContents())
+      .poll(() => page.locator('.oc-ai .oc-markdown').allTextContents())
       .toContainEqual(expect.stringMatching(/\S/))
     expect(elsewhere).toEqual([])
     expect(complaints).toEqual([])
