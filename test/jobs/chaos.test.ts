@@ -158,14 +158,14 @@ await onEachDatabase('jobs under kill -9', (where) => {
         ;({ child, url } = await servers.start())
       }
       const ended = () => endedOf(servers.noted())
-      await expect.poll(ended, { timeout: 45_000 }).toBe(many)
+      await expect.poll(ended, { timeout: 120_000 }).toBe(many)
       child.process.kill('SIGTERM')
       expect(await child.ended()).toBe(0)
       check(servers.noted(), many)
       await checkRows(servers, many)
       tell(`${many} jobs, ${deaths} deaths, ${againOf(servers.noted())} attempts after the first`)
     },
-    isLong ? longMs : undefined,
+    isLong ? longMs : 180_000,
   )
 })
 
@@ -199,14 +199,14 @@ await onPostgres('jobs on two replicas', (where) => {
         ;[first, second] = [third, first]
       }
       const ended = () => endedOf(servers.noted())
-      await expect.poll(ended, { timeout: 45_000 }).toBe(many)
+      await expect.poll(ended, { timeout: 120_000 }).toBe(many)
       for (const { child } of [first, second]) child.process.kill('SIGTERM')
       for (const { child } of [first, second]) expect(await child.ended()).toBe(0)
       check(servers.noted(), many)
       await checkRows(servers, many)
       tell(`${many} jobs, ${rounds} rounds, ${againOf(servers.noted())} attempts after the first`)
     },
-    isLong ? longMs : undefined,
+    isLong ? longMs : 180_000,
   )
 
   it(
@@ -287,6 +287,6 @@ await onPostgres('jobs on two replicas', (where) => {
         `${before.length} ticks, by replica ${shares.join(' and ')}; ${gap / 1_000 - 1} missed came as one`,
       )
     },
-    isLong ? longMs : undefined,
+    isLong ? longMs : 180_000,
   )
 })
