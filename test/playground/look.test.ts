@@ -148,7 +148,10 @@ await describeWith('chromium', 'the look of the playground', (program) => {
     for (const time of times) expect(time).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}$/)
     const tokens = page.locator('.traffic .title').filter({ hasText: /^message/ })
     await expect.poll(() => tokens.count()).toBeGreaterThan(0)
-    const said = async () => (await page.locator('.traffic .about').allTextContents()).join('\n')
+    // The newest row stands first, and a pause in the answer begins another row.
+    const isToken = page.locator('.title').filter({ hasText: /^message/ })
+    const rows = page.locator('.traffic li').filter({ has: isToken })
+    const said = async () => (await rows.locator('.about').allTextContents()).reverse().join('')
     await expect.poll(said).toContain('I am the demonstration model')
     expect(await tokens.count()).toBeLessThan(4)
     await enter(page, 'Capabilities')
