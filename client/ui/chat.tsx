@@ -1,4 +1,12 @@
-import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import {
+  type ReactNode,
+  useCallback,
+  useEffect,
+  useMemo,
+  useReducer,
+  useRef,
+  useState,
+} from 'react'
 import type { IBrowserTools, UIComponents } from '../core/page.ts'
 import type { Attachment, Capability, Overrides } from '../core/records.ts'
 import { useCapabilities, useModels } from '../react/use-oracle.ts'
@@ -112,6 +120,7 @@ type ChatProps = Pick<OracleChatProps, 'oracleDid' | 'overrides' | 'sessionId' |
 function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }: ChatProps) {
   const [own, setOwn] = useState('')
   const [unmade, setUnmade] = useState(newName)
+  const [, drawAgain] = useReducer((count: number) => count + 1, 0)
   const box = useOutbox(oracleDid, isUnmade, overrides)
   const made = box.made.get(unmade)
   // The words of a new conversation are shown in the session that they have got, unless another one is open by now.
@@ -161,6 +170,7 @@ function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }:
           turns={box.turns}
           onOpen={open}
           onNew={begin}
+          onModel={drawAgain}
         />
       )}
       {thread}
@@ -219,9 +229,11 @@ interface ListProps extends Pick<ChatProps, 'oracleDid' | 'overrides'> {
   readonly turns: number
   readonly onOpen: (id: string) => void
   readonly onNew: () => void
+  /** Told when the open conversation has brought another model: the choice beside the composer shows it. */
+  readonly onModel: () => void
 }
 
-function List({ oracleDid, overrides, current, turns, onOpen, onNew }: ListProps) {
+function List({ oracleDid, overrides, current, turns, onOpen, onNew, onModel }: ListProps) {
   // Another conversation that is shown may be a new one: the list is read again.
   const threads = useThreads(oracleDid, overrides, `${current} ${turns}`)
   const { components } = useLook()
@@ -229,7 +241,9 @@ function List({ oracleDid, overrides, current, turns, onOpen, onNew }: ListProps
   // A search leaves the open conversation out of the list, and its model stays what it was.
   const open = threads.threads.find(({ sessionId }) => sessionId === current)
   useEffect(() => {
-    if (current === '' || open) setModel(open?.model)
+    if (current !== '' && !open) return
+    setModel(open?.model)
+    onModel()
   }, [current, open?.model])
   const Threads = components.ThreadList ?? ThreadList
   // A deletion hides at once, and so does the conversation that is open.
