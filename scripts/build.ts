@@ -74,7 +74,9 @@ async function bundle(): Promise<void> {
     // Packages stay imports, so an app shares them with its own code.
     external: (id, _, isResolved) => !isResolved && !/^[./#]/.test(id),
     treeshake: false,
-    plugins: [{ name: 'keep-places', transform: { filter: { code: ownPlace }, handler: keepPlace } }],
+    plugins: [
+      { name: 'keep-places', transform: { filter: { code: ownPlace }, handler: keepPlace } },
+    ],
   })
   await build.write({
     dir: dist,
