@@ -49,7 +49,9 @@ await onEachDatabase('a question that outlives its server', (where) => {
       await expect.poll(free, patient).toEqual({ run: null, waitingTurns: 0 })
       const said = await second.send(sessionId, 'And now?')
       expect(said.events.at(-1)).toMatchObject({ data: { status: 'finished' } })
-      await expect.poll(() => new Set(office.of('job').map(({ key }) => key)).size, patient).toBe(3)
+      // The job of each end, and not those of the schedule that the upgrade has made faster.
+      const ofEnds = () => office.of('job').filter(({ runId }) => runId !== undefined)
+      await expect.poll(() => new Set(ofEnds().map(({ key }) => key)).size, patient).toBe(3)
       await office.close()
       const chain = (await office.ends()).filter(({ runId }) => runId === asked.runId)
       expect(chain).toMatchObject([
