@@ -29,7 +29,7 @@ export default defineConfig({
         test: {
           name: 'all',
           include: ['{core,plugins,examples,test}/**/*.test.ts'],
-          exclude: ['test/client/**'],
+          exclude: ['test/client/**', '**/node_modules/**'],
           // Node reads what it runs in production by itself, and a file begins with a quarter less of processor time.
           experimental: { viteModuleRunner: false, nodeLoader: false },
         },
