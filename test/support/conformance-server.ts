@@ -96,6 +96,12 @@ const fixtures = definePlugin({
       input: z.strictObject({ name: z.string().optional() }).meta(schema2020),
       run: () => 'done',
     },
+    test_header_parameter: {
+      ...read,
+      description: 'Says its parameter, which clients repeat in a header.',
+      input: z.object({ region: z.string().meta({ 'x-mcp-header': 'Region' }) }),
+      run: ({ region }) => region,
+    },
     test_logging_tool: reads('Would write a log.', () => 'done'),
     test_streaming_elicitation: asks,
     test_missing_capability: wants(() => ({ thought })),

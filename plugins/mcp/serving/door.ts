@@ -12,9 +12,12 @@ import { Claims } from './claims.ts'
 import { Consents } from './consent.ts'
 import { askName, callsTools, mayCall, wantedPlugins } from './offered.ts'
 import { demandOwnHost, type OwnHosts } from './own-host.ts'
+import { type Disagreement, disagreementOf } from './param-headers.ts'
 import type { Protocol } from './protocol.ts'
 
 const longestName = 200
+const revisionKey = 'io.modelcontextprotocol/protocolVersion'
+const headerMismatch = -32020
 
 /** What the door needs of the app. */
 export interface DoorParts {
@@ -56,14 +59,19 @@ export class Door {
     if (call && call.name !== askName && !callsTools(user)) return lacking(call.id)
     this.#opening ??= this.#open()
     const protocol = await this.#opening
-    const request = new Request('http://localhost/mcp', {
-      method: 'POST',
-      headers: headersOf(req.headersDistinct),
-      signal,
-    })
+    const headers = headersOf(req.headersDistinct)
+    const wrong = call && (await this.#disagreement(call, headers, user))
+    if (wrong) return disagreeing(call.id, wrong)
+    const request = new Request('http://localhost/mcp', { method: 'POST', headers, signal })
     const { searchParams } = new URL(koa.url, 'http://localhost')
     const caller = { user, koa, requestId, plugins: wantedPlugins(searchParams) }
     return protocol.answer(request, body, caller)
+  }
+
+  async #disagreement(call: Called, headers: Headers, user: User) {
+    if (!call.hasParamHeaders || typeof call.name !== 'string') return undefined
+    const [tool] = await this.#parts.tools.list({ user, name: call.name })
+    return tool && disagreementOf(tool, call.args, headers)
   }
 
   async close(): Promise<void> {
@@ -89,12 +97,21 @@ function headersOf(given: NodeJS.Dict<string[]>): Headers {
   return headers
 }
 
+/** The call in a message. */
+interface Called {
+  readonly id: unknown
+  readonly name: unknown
+  readonly args: unknown
+  /** The revisions before 2026-07-28 have no headers for parameters, and say their own nowhere in the message. */
+  readonly hasParamHeaders: boolean
+}
+
 /** The call in a message, where it is one. */
-function calledIn(body: unknown): { readonly id: unknown; readonly name: unknown } | undefined {
+function calledIn(body: unknown): Called | undefined {
   const { id, method, params }: Readonly<Record<string, unknown>> = Object(body)
   if (method !== 'tools/call') return undefined
-  const { name }: Readonly<Record<string, unknown>> = Object(params)
-  return { id, name }
+  const { name, arguments: args, _meta }: Readonly<Record<string, unknown>> = Object(params)
+  return { id, name, args, hasParamHeaders: revisionKey in Object(_meta) }
 }
 
 /** A refusal before the protocol is spoken, in its words. */
@@ -110,6 +127,9 @@ function refusal(
   const error = { code, message, ...(data && { data }) }
   return reply(status, { jsonrpc: '2.0', error, id: known }, { headers })
 }
+
+const disagreeing = (id: unknown, { header, sentence }: Disagreement) =>
+  refusal(400, id, headerMismatch, sentence, { data: { mismatch: { header, body: sentence } } })
 
 const lacking = (id: unknown) =>
   refusal(403, id, -32003, `This caller lacks "${mayCall}", and may only call "${askName}".`, {
