@@ -102,14 +102,3 @@ export default definePlugin({
     expect(run('cli/main.ts', 'check:plugin', 'plugins/nothing')).toMatchObject({ status: 2 })
   })
 })
-
-it('the bundled plugins lack nothing', () => {
-  for (const plugin of ['preferences', 'weather']) {
-    const { stdout } = spawnSync(
-      process.execPath,
-      ['cli/main.ts', 'check:plugin', `plugins/${plugin}`],
-      { cwd: root, encoding: 'utf8' },
-    )
-    expect(stdout).toBe(`${plugin}: nothing is missing.\n`)
-  }
-})

@@ -18,20 +18,28 @@ export const command: Command = {
       throw new UsageError(
         'Name the folder of a plugin, the one with its index.ts: oracle-runtime check:plugin plugins/weather',
       )
-    const { default: plugin } = (await import(pathToFileURL(resolve(folder, 'index.ts')).href)) as {
-      default: AnyPlugin
-    }
-    const findings = plugin?.definition
-      ? await check(plugin, folder)
-      : ['index.ts has no plugin as its default export.']
+    const { name, findings } = await checkPlugin(folder)
     for (const finding of findings) console.log(`- ${finding}`)
     console.log(
-      findings.length
-        ? `\n${findings.length} things are missing.`
-        : `${plugin.name}: nothing is missing.`,
+      findings.length ? `\n${findings.length} things are missing.` : `${name}: nothing is missing.`,
     )
     return findings.length ? 1 : 0
   },
+}
+
+/** What makes plugins of the environment, the one of the folder first. */
+type PluginsOfEnvironment = (env: Readonly<Record<string, string>>) => readonly AnyPlugin[]
+
+/** What the plugin of a folder lacks, each as a sentence. */
+export async function checkPlugin(folder: string) {
+  const { default: entry } = (await import(pathToFileURL(resolve(folder, 'index.ts')).href)) as {
+    default: AnyPlugin | PluginsOfEnvironment
+  }
+  const plugin = typeof entry === 'function' ? entry({})[0] : entry
+  const findings = plugin?.definition
+    ? await check(plugin, folder)
+    : ['index.ts has no plugin as its default export.']
+  return { name: plugin?.name, findings }
 }
 
 async function check({ name, definition }: AnyPlugin, folder: string): Promise<string[]> {
@@ -46,8 +54,8 @@ async function check({ name, definition }: AnyPlugin, folder: string): Promise<s
     'The manifest has no "whenToUse": the agent chooses by it.',
   )
   lacks(
-    !silent && !definition.examples?.length,
-    'The manifest has no "examples" of what a user might say.',
+    (definition.visibility ?? 'on-demand') === 'on-demand' && !definition.examples?.length,
+    'The manifest has no "examples" of what a user might say: the agent finds what is not loaded by them.',
   )
   lacks(!definition.category, 'The manifest has no "category".')
   lacks(!definition.stability, 'The manifest has no "stability".')
@@ -63,10 +71,7 @@ async function check({ name, definition }: AnyPlugin, folder: string): Promise<s
     folder,
     files.filter((file) => /\.test\.tsx?$/.test(file)),
   )
-  const readme = await contents(
-    folder,
-    files.filter((file) => file === 'README.md'),
-  )
+  const readme = await readReadme(folder)
   lacks(!tests, 'There is no test beside the plugin.')
   lacks(!readme, 'There is no README.md.')
   lacks(
@@ -118,6 +123,15 @@ async function declared<T>(
   if (!tests.includes(`report`))
     found.push(`The ${kind} are made at boot: let a test look at app.report to pin their names.`)
   return []
+}
+
+/** The README with the pages of the same project that it leads to: a plugin may be told of in a larger document. */
+async function readReadme(folder: string): Promise<string> {
+  if (!existsSync(join(folder, 'README.md'))) return ''
+  const readme = await contents(folder, ['README.md'])
+  const pages = [...readme.matchAll(/\]\((?!\w+:)([^)#\s]+\.md)[^)]*\)/g)].map(([, page]) => page)
+  const there = [...new Set(pages)].filter((page) => page && existsSync(join(folder, page)))
+  return `${readme}\n${await contents(folder, there as string[])}`
 }
 
 async function contents(folder: string, files: readonly string[]): Promise<string> {

@@ -40,6 +40,9 @@ test('says what to paste, and asks once by each protocol', async () => {
   ])
     expect(stdout).toContain(`${app.url}${path}`)
   expect(stdout).not.toContain(key)
+  const { doors } = (await app.get('/connect')).body
+  for (const { title, lines } of doors) expect(stdout).toContain(lines.split('\n')[0])
+  expect(doors).toHaveLength(5)
   const tried = await run('--url', app.url, '--key', key, '--try').catch((error) => error)
   expect(tried.stdout.split('\n').slice(0, 4)).toEqual([
     'openai-api: One.',

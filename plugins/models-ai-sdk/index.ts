@@ -5,6 +5,7 @@ export default definePlugin({
   name: 'models-ai-sdk',
   summary: 'Models of every package of the AI SDK that is installed beside the app.',
   visibility: 'silent',
+  stability: 'stable',
   category: 'core',
 
   models: {

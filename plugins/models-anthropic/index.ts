@@ -6,6 +6,7 @@ export default definePlugin({
   name: 'models-anthropic',
   summary: 'Models of Anthropic, and of every server that speaks Messages.',
   visibility: 'silent',
+  stability: 'stable',
   category: 'core',
 
   env: {

@@ -4,6 +4,7 @@ export default definePlugin({
   name: 'models-demo',
   summary: 'The demonstration model, which answers without a key and without network.',
   visibility: 'silent',
+  stability: 'stable',
   category: 'core',
 
   models: {

@@ -10,6 +10,7 @@ export default definePlugin({
   name: 'models-google',
   summary: 'Models of Google: conversations and vectors.',
   visibility: 'silent',
+  stability: 'stable',
   category: 'core',
 
   env: {

@@ -42,6 +42,7 @@ export default definePlugin({
   name: 'models-ollama',
   summary: 'Models that Ollama runs, on this machine or another one.',
   visibility: 'silent',
+  stability: 'stable',
   category: 'core',
   env,
   models: {

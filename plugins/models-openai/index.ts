@@ -104,6 +104,7 @@ export default definePlugin({
   name: 'models-openai',
   summary: 'Models of OpenAI, and of every provider that speaks one of its two wires.',
   visibility: 'silent',
+  stability: 'stable',
   category: 'core',
   env,
   models: Object.fromEntries(

@@ -97,6 +97,8 @@ await onEachDatabase('the openai package', ({ databaseUrl }) => {
     const ids = (await client.models.list()).data.map(({ id }) => id)
     expect(ids).toEqual(['oracle', 'oracle-plain', 'oracle/scripted'])
     expect(await client.models.retrieve('oracle/scripted')).toMatchObject({ id: 'oracle/scripted' })
+    const { body } = await at.user.get('/openai/v1/models/oracle-plain')
+    expect(body).toMatchObject({ id: 'oracle-plain', object: 'model' })
     const plain = await client.chat.completions.create({
       model: 'oracle',
       messages: [{ role: 'system', content: 'Be brief.' }, says('Hello')],

@@ -10,6 +10,7 @@ export default definePlugin({
   version: '0.1.0',
   summary: 'Shows every state that a chat can be in: a person types /show and the name of one.',
   whenToUse: ['The user types /show.'],
+  examples: ['/show approval', '/show payment', '/show markdown'],
   tags: ['demo', 'test', 'ui'],
   visibility: 'on-demand',
   stability: 'experimental',
@@ -75,7 +76,7 @@ export default definePlugin({
       run: ({ to, day, seats }) => ({ invited: to, day, seats }),
     },
     break_down: {
-      description: 'Fails, always.',
+      description: 'Asks a pump that never answers: it fails, always.',
       effect: 'read',
       foreign: false,
       input: z.object({ pump: z.number().int() }),

@@ -53,9 +53,9 @@ it('has real tools: progress, a fault, a component, three at once, a sub-agent',
   )
   const fault = (await show('tool-error')).of('tool_call').at(-1)
   expect(fault).toMatchObject({ status: 'error', toolName: 'break_down' })
-  expect((await show('component')).of('render_component')[0]).toMatchObject({
-    componentName: 'WeatherCard',
-  })
+  const component = await show('component')
+  expect(component.tools).toContain('show_card')
+  expect(component.of('render_component')[0]).toMatchObject({ componentName: 'WeatherCard' })
   expect((await show('parallel')).tools.filter((name) => name === 'count_wells')).toHaveLength(3)
   const helper = await show('sub-agent')
   expect(helper.tools).toContain('count_wells')
@@ -84,6 +84,7 @@ it('keeps what it said, thoughts and what came before a fault included', async (
 
 it('asks before the write, takes another day, refuses one that is none', async () => {
   const said = await show('approval')
+  expect(said.tools.at(-1)).toBe('send_invitation')
   const wrong = { to: 'amina@example.org', day: 'tomorrow', seats: 2 }
   await expect(said.approve(wrong)).rejects.toThrow('400')
   const rest = await said.approve({ to: 'ben@example.org', day: '2027-01-31', seats: 3 })

@@ -93,6 +93,23 @@ const suite = (where: Where) => {
     await expect.poll(ended, patient).toBe('session')
   })
 
+  test('the agent hangs up behind its last words', async () => {
+    const tools: string[][] = []
+    const hangUp: ScriptedStep = (request) => {
+      tools.push(request.tools.map(({ name }) => name))
+      return { call: 'end_call', args: {} }
+    }
+    const { user, sessionId } = await start([hangUp, 'Goodbye, Amina.'])
+    const { page, callId } = await call(user, sessionId)
+    page.send({ type: 'say', id: 'a', text: 'Goodbye!' })
+    const state = async () => (await user.get(`/calls/${callId}`)).body
+    await expect.poll(state, patient).toMatchObject({ callStatus: 'ended', endedBy: 'agent' })
+    expect(page.said).toBe('Goodbye, Amina.')
+    expect(tools[0]).toContain('end_call')
+    // A call without a picture has no camera to look through.
+    expect(tools[0]).not.toContain('look_at_camera')
+  })
+
   test('one call at a time, and none of another', async () => {
     const { app, user, sessionId } = await start([])
     const { callId } = await call(user, sessionId)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { call } from '#core/testing'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
-import { OpenMemory } from '../../../test/support/open-memory.ts'
+import { OpenMemory, operator } from '../../../test/support/open-memory.ts'
 
 const on = { mode: 'on' }
 
@@ -275,5 +275,15 @@ await onEachDatabase('memory', ({ databaseUrl }) => {
     expect(await open.texts(user)).toEqual(['likes cocoa'])
     expect((await user.delete(`/sessions/${sessionId}`)).status).toBe(200)
     expect(await open.texts(user, '?history=true')).toEqual([])
+  })
+
+  it('tells the operator how many people and memories there are, and no words', async () => {
+    const user = await open.user()
+    expect((await user.post('/memory', { text: 'I keep bees in Mongu.' })).status).toBe(201)
+    const { status, body } = await open.app.get('/memory/status', operator)
+    expect(status).toBe(200)
+    expect(body.people.on).toBeGreaterThanOrEqual(1)
+    expect(body.memories).toBeGreaterThanOrEqual(1)
+    expect(JSON.stringify(body)).not.toMatch(/bees|Mongu|did:/)
   })
 })
