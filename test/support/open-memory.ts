@@ -101,17 +101,19 @@ export class OpenMemory {
     return body.memories.map(({ text }: { text: string }) => text)
   }
 
+  /** Waits until a turn of a session waits to be read: memory hears of it a moment after its end. */
+  async heard(user: TestUser, sessionId: string): Promise<void> {
+    await expect.poll(() => this.#pending(user, sessionId), { timeout: 30_000 }).toBe(1)
+  }
+
   /** Moves the clock past the quiet time, once the turn waits to be read, and waits until it was read. */
   async quiet(user: TestUser, sessionId: string): Promise<void> {
-    const pending = async () => (await user.get(`/memory/sessions/${sessionId}`)).body.pending
-    await expect.poll(pending, { timeout: 30_000 }).toBe(1)
-    await this.app.clock.advance('2m')
-    await expect.poll(pending, { timeout: 30_000 }).toBe(0)
+    await this.heard(user, sessionId)
+    await this.#pastQuiet(user, sessionId)
   }
 
   /** The same, for a turn that may not wait to be read. */
   async quietAny(user: TestUser, sessionId: string): Promise<void> {
-    const pending = async () => (await user.get(`/memory/sessions/${sessionId}`)).body.pending
     const settled = async () => {
       const rows = await this.self.db
         .selectFrom('memory_passages')
@@ -121,8 +123,16 @@ export class OpenMemory {
       return rows.length
     }
     await expect.poll(settled, { timeout: 30_000 }).toBe(1)
+    await this.#pastQuiet(user, sessionId)
+  }
+
+  async #pastQuiet(user: TestUser, sessionId: string): Promise<void> {
     await this.app.clock.advance('2m')
-    await expect.poll(pending, { timeout: 30_000 }).toBe(0)
+    await expect.poll(() => this.#pending(user, sessionId), { timeout: 30_000 }).toBe(0)
+  }
+
+  async #pending(user: TestUser, sessionId: string): Promise<number> {
+    return (await user.get(`/memory/sessions/${sessionId}`)).body.pending
   }
 
   /** Forgets what the model that notices was to propose. */

@@ -164,9 +164,9 @@ export async function statusOf(self: Remembering) {
     .selectFrom('memory_memories')
     .select((eb) => eb.fn.countAll<number>().as('memories'))
     .executeTakeFirstOrThrow()
-  const { pending } = await db
+  const { waiting } = await db
     .selectFrom('memory_passages')
-    .select((eb) => eb.fn.countAll<number>().as('pending'))
+    .select((eb) => eb.fn.countAll<number>().as('waiting'))
     .where('read_at', 'is', null)
     .executeTakeFirstOrThrow()
   const counts = await db
@@ -176,11 +176,13 @@ export async function statusOf(self: Remembering) {
     .execute()
   if (!Number.isSafeInteger(Number(memories)))
     throw new RuntimeError('INTERNAL', 'No count of memories.')
+  const sums = Object.fromEntries(counts.map(({ what, count }) => [what, Number(count)]))
   return {
     people: Object.fromEntries(modes.map(({ mode, count }) => [mode ?? 'unasked', Number(count)])),
     memories: Number(memories),
-    pending: Number(pending),
+    // Each turn that is to be read waits for one job, and one that four attempts could not read is dropped.
+    jobs: { waiting: Number(waiting), failed: sums.dropped ?? 0 },
     ms: { prompts: self.times.prompts.figures, readings: self.times.readings.figures },
-    counts: Object.fromEntries(counts.map(({ what, count }) => [what, Number(count)])),
+    counts: sums,
   }
 }

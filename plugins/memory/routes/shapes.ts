@@ -135,7 +135,8 @@ const figures = z.object({ p50: z.number(), p95: z.number(), count: z.number().i
 export const statusShape = z.object({
   people: z.record(z.string(), z.number()),
   memories: z.number(),
-  pending: z.number(),
+  /** The readings of turns: which are to come, and which were given up. */
+  jobs: z.object({ waiting: z.number(), failed: z.number() }),
   /** How long prompts and readings took in this process, in milliseconds. */
   ms: z.object({ prompts: figures, readings: figures }),
   counts: z.record(z.string(), z.number()),

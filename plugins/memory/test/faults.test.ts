@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import type { AskableModel } from '#core'
 import type { ScriptedStep } from '#core/testing'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
-import { OpenMemory } from '../../../test/support/open-memory.ts'
+import { OpenMemory, operator } from '../../../test/support/open-memory.ts'
 
 const faults: Readonly<Record<string, ScriptedStep>> = {
   fails: new Error('The model is not there.'),
@@ -32,7 +32,7 @@ await onEachDatabase('a model that notices', ({ databaseUrl }) => {
       open.errs(`lanterns ${fault}`, faults[fault] ?? '')
       const { sessionId } = await user.say(`I like lanterns ${fault}.`)
       const pending = async () => (await user.get(`/memory/sessions/${sessionId}`)).body.pending
-      await expect.poll(pending, { timeout: 30_000 }).toBe(1)
+      await open.heard(user, sessionId)
       await open.app.clock.advance('1h')
       await expect.poll(pending, { timeout: 30_000 }).toBe(0)
       const after = await open.counts()
@@ -57,8 +57,7 @@ await onEachDatabase('a model that notices', ({ databaseUrl }) => {
       return JSON.stringify({ memories: [likes('drums')] })
     })
     const { sessionId } = await user.say('I like drums.')
-    const pending = async () => (await user.get(`/memory/sessions/${sessionId}`)).body.pending
-    await expect.poll(pending, { timeout: 30_000 }).toBe(1)
+    await open.heard(user, sessionId)
     const advanced = open.app.clock.advance('2m')
     await asked.promise
     // Of this person in this session, in another one, and of somebody else.
@@ -69,6 +68,31 @@ await onEachDatabase('a model that notices', ({ databaseUrl }) => {
     released.resolve()
     await advanced
     await expect.poll(() => open.texts(user), { timeout: 30_000 }).toEqual(['likes drums'])
+    open.forgetReadings()
+  })
+
+  it('is told to the operator in figures without words, and to nobody else', async () => {
+    const user = await open.user()
+    const status = async () => (await open.app.get('/memory/status', operator)).body
+    const waiting = async () => (await status()).jobs.waiting
+    await open.app.clock.advance('1h')
+    await expect.poll(waiting, { timeout: 30_000 }).toBe(0)
+    const before = await status()
+    open.errs('violins', 'No.')
+    const { sessionId } = await user.say('I like violins.')
+    await open.heard(user, sessionId)
+    expect(await waiting()).toBe(1)
+    await open.app.clock.advance('1h')
+    await expect.poll(waiting, { timeout: 30_000 }).toBe(0)
+    const { people, memories, jobs, ms, counts } = await status()
+    expect(jobs.failed).toBe(before.jobs.failed + 1)
+    expect(people.on).toBeGreaterThan(0)
+    expect(memories).toBe(before.memories)
+    expect(ms.readings.count).toBe(before.ms.readings.count + 1)
+    expect(counts['model-calls'] - before.counts['model-calls']).toBe(4)
+    expect(JSON.stringify(await status())).not.toMatch(/violins|did:/)
+    for (const caller of [open.app, user])
+      expect((await caller.get('/memory/status')).status).toBe(401)
     open.forgetReadings()
   })
 

@@ -48,6 +48,7 @@ await onEachDatabase('memory', ({ databaseUrl }) => {
     const user = await open.user()
     open.replies.push('Three goats, I see.')
     const { sessionId } = await user.say('We keep three goats behind the school in Kitwe')
+    await open.heard(user, sessionId)
     const asked = { sessionId, approvals: true }
     open.replies.push(call('remember', { text: 'keeps three goats in Kitwe' }), 'I will.')
     expect((await user.say('Keep that in mind, please', asked)).status).toBe('finished')
