@@ -71,7 +71,7 @@ await onEachDatabase('a model that notices', ({ databaseUrl }) => {
     open.forgetReadings()
   })
 
-  it('is told to the operator in figures without words, and to nobody else', async () => {
+  it('is told to the operator in figures without words', async () => {
     const user = await open.user()
     const status = async () => (await open.app.get('/memory/status', operator)).body
     const waiting = async () => (await status()).jobs.waiting
@@ -91,7 +91,6 @@ await onEachDatabase('a model that notices', ({ databaseUrl }) => {
     expect(ms.readings.count).toBe(before.ms.readings.count + 1)
     expect(counts['model-calls'] - before.counts['model-calls']).toBe(4)
     expect(JSON.stringify(await status())).not.toMatch(/violins|did:/)
-    expect((await user.get('/memory/status')).status).toBe(401)
     open.forgetReadings()
   })
 
