@@ -34,6 +34,8 @@ export type AgentFrame =
       readonly toolName: string
       readonly args: Readonly<Record<string, unknown>>
       readonly toolCallId: string
+      /** The sentence by which the tool itself asks. */
+      readonly question?: string
     }
   | { readonly type: 'decided'; readonly runId: string }
   | { readonly type: 'notice'; readonly code: string; readonly text: string }

@@ -213,6 +213,7 @@ function UnderWay({ agent }: { agent: LiveAgent }) {
       {notice && <p role="alert">{notice.text}</p>}
       {approval && (
         <div className="card" role="group" aria-label="Your decision">
+          {approval.question && <p dir="auto">{approval.question}</p>}
           <p>
             The oracle would like to use <code>{approval.toolName}</code>:
           </p>

@@ -276,10 +276,12 @@ export class Conversation {
   }
 
   #ask(run: Told, data: Extract<FollowedEvent, { event: 'interrupt' }>['data']): void {
-    const { toolName, args, toolCallId } = data
+    const { toolName, args, toolCallId, question } = data
+    const asked = question !== undefined && { question }
+    const { wish, decide } = this.#phrases
     this.#waiting = { runId: run.id }
-    this.#line.send({ type: 'approval', runId: run.id, toolName, args, toolCallId })
-    this.announce(this.#phrases.decide(toolName))
+    this.#line.send({ type: 'approval', runId: run.id, toolName, args, toolCallId, ...asked })
+    this.announce(`${question ?? wish(toolName)} ${decide}`)
   }
 
   #over(run: Told): void {

@@ -5,7 +5,9 @@ export interface Phrases {
   readonly goodbye: string
   readonly minuteLeft: string
   readonly cannotHear: string
-  readonly decide: (tool: string) => string
+  /** Asks for a tool that does not ask by a sentence of its own. */
+  readonly wish: (tool: string) => string
+  readonly decide: string
   readonly decideFirst: string
   readonly rejected: string
   /** Words that are no interruption: a listener says them. */
@@ -26,7 +28,8 @@ const english: Phrases = {
   goodbye: 'I hang up now. Goodbye.',
   minuteLeft: 'One minute is left of this call.',
   cannotHear: 'I can hear you but cannot understand speech right now; please type.',
-  decide: (tool) => `I would like to use ${tool}. Please decide on the page.`,
+  wish: (tool) => `I would like to use ${tool}.`,
+  decide: 'Please decide on the page.',
   decideFirst: 'Please decide on the page first.',
   rejected: 'All right, I leave it.',
   nods: set('yes,yeah,ok,okay,mhm,uh-huh,uh huh,right,sure,i see,hm,hmm,good'),
@@ -41,7 +44,8 @@ const french: Phrases = {
   minuteLeft: 'Il reste une minute à cet appel.',
   cannotHear:
     'Je vous entends mais ne comprends pas la parole en ce moment ; écrivez, s’il vous plaît.',
-  decide: (tool) => `Je voudrais utiliser ${tool}. Décidez sur la page, s’il vous plaît.`,
+  wish: (tool) => `Je voudrais utiliser ${tool}.`,
+  decide: 'Décidez sur la page, s’il vous plaît.',
   decideFirst: 'Décidez d’abord sur la page, s’il vous plaît.',
   rejected: 'Bien, je ne le fais pas.',
   nods: set("oui,ouais,ok,d’accord,d'accord,mhm,hm,bien,voilà,je vois"),
@@ -55,7 +59,8 @@ const swahili: Phrases = {
   goodbye: 'Nakata simu sasa. Kwaheri.',
   minuteLeft: 'Dakika moja imebaki katika simu hii.',
   cannotHear: 'Ninakusikia lakini sielewi maneno kwa sasa; tafadhali andika.',
-  decide: (tool) => `Ningependa kutumia ${tool}. Tafadhali amua kwenye ukurasa.`,
+  wish: (tool) => `Ningependa kutumia ${tool}.`,
+  decide: 'Tafadhali amua kwenye ukurasa.',
   decideFirst: 'Tafadhali amua kwanza kwenye ukurasa.',
   rejected: 'Sawa, naacha.',
   nods: set('ndiyo,ndio,sawa,ee,naam,mhm,hm,vizuri'),

@@ -9,7 +9,7 @@ const patient = { timeout: 30_000, interval: 20 }
 const long = Array.from({ length: 40 }, (_, i) => `Sentence ${i} goes on.`).join(' ')
 
 /** A plugin whose payments wait for a person. */
-function bank() {
+function bank(question?: string) {
   const seen = { paid: 0 }
   const plugin = definePlugin({
     name: 'bank',
@@ -19,7 +19,7 @@ function bank() {
       pay: {
         description: 'Pays.',
         effect: 'write',
-        approve: true,
+        approve: question === undefined ? true : () => question,
         input: z.object({ amount: z.number() }),
         run: () => {
           seen.paid++
@@ -41,8 +41,8 @@ async function begin(steps: readonly ScriptedStep[], options: CallAppOptions = {
 }
 
 /** A call in which the agent waits for a decision. */
-async function asked(answers: readonly ScriptedStep[]) {
-  const { plugin, seen } = bank()
+async function asked(answers: readonly ScriptedStep[], question?: string) {
+  const { plugin, seen } = bank(question)
   const made = await begin([calling('pay', { amount: 5 }), ...answers], { plugins: [plugin] })
   made.say('Pay the rent.')
   await expect
@@ -72,6 +72,15 @@ test('a spoken yes decides nothing; a decision on any page is heard, and the res
   await expect.poll(() => page.said.endsWith('It is paid.'), patient).toBe(true)
   expect(page.of('decided')).toHaveLength(1)
   expect([seen.paid, model.requests.length]).toEqual([1, 2])
+})
+
+test('a tool that asks by a sentence of its own is asked for by it, aloud and in the frame', async () => {
+  const question = 'Shall I pay five dollars to the landlord?'
+  const { page, decide } = await asked(['It is paid.'], question)
+  expect(page.of('approval')).toMatchObject([{ question }])
+  expect(page.said).toContain(`${question} Please decide on the page.`)
+  expect((await decide('approve')).status).toBe(200)
+  await expect.poll(() => page.said.endsWith('It is paid.'), patient).toBe(true)
 })
 
 test('a spoken no rejects', async () => {
