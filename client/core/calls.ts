@@ -55,6 +55,8 @@ export interface CallApproval {
   readonly toolCallId: string
   readonly toolName: string
   readonly args: Readonly<Record<string, unknown>>
+  /** The sentence by which the tool itself asks. */
+  readonly question?: string
 }
 
 /** How a call stands. */

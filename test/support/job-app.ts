@@ -8,7 +8,12 @@ import { planBoot } from '../../core/runtime/boot/plan.ts'
 import { AppJobs, type AppJobsOptions } from '../../core/runtime/jobs/jobs.ts'
 import { readPlans } from '../../core/runtime/jobs/plan.ts'
 import { jobFormsMigration } from '../../core/runtime/turns/stored-version.ts'
-import { jobsMigration, type JobRow, upTimesMigration } from '../../core/runtime/jobs/tables.ts'
+import {
+  jobsMigration,
+  type JobRow,
+  jobTracesMigration,
+  upTimesMigration,
+} from '../../core/runtime/jobs/tables.ts'
 import { openStore, type Store } from '../../core/runtime/store/store.ts'
 import type { Where } from './each-database.ts'
 import type { Logged } from './server.ts'
@@ -53,6 +58,7 @@ export async function jobApp(options: JobAppOptions): Promise<JobApp> {
     '001-jobs': jobsMigration,
     '002-up': upTimesMigration,
     '003-forms': jobFormsMigration,
+    '004-traces': jobTracesMigration,
   })
   const { records, faults } = planBoot({ plugins, features: {}, source: {}, kernelRoutes: [] })
   const { plans, faults: planFaults } = await readPlans(records)
