@@ -167,14 +167,18 @@ async function untilStill(
   }
 }
 
-/** The decision that a turn's words are, where the session has asked for one in words. */
+/**
+ * The decision that a turn's words are, where the session has asked for one in words. Other words are a no: what was asked
+ * about ends for the turn.
+ */
 async function answered(
   parts: PlacingParts,
   did: string,
-  { session, request }: ReadTurn,
+  turn: ReadTurn,
   history: readonly SaidBefore[] | undefined,
 ): Promise<Placed | undefined> {
   const { runs, store } = parts
+  const { session, request } = turn
   const { message } = request
   if (session === undefined) {
     const asked = questionCode(history?.at(-1)?.content ?? '')
@@ -184,7 +188,9 @@ async function answered(
   if (request.history !== undefined || !(await runs.sessions.isOwn(did, session))) return undefined
   const { waiting } = await runs.underway(session)
   const run = waiting && (await store.find(waiting.runId))
-  return run && decisionAbout(store, run, message)
+  const line = run && (await waitingCall(store.db, run))?.line
+  if (run === undefined || line === undefined) return undefined
+  return decisionOf(run, message, line) ?? { turn: { ...turn, whenBusy: 'interrupt' } }
 }
 
 /** The same where the client has no session: the question of the code, among those that this user was asked. */
@@ -204,17 +210,12 @@ async function byCode(
     .execute()
   for (const run of runs) {
     const line = (await waitingCall(store.db, run))?.line
-    if (line !== undefined && questionCode(line) === code) return decisionAbout(store, run, message)
+    if (line !== undefined && questionCode(line) === code) return decisionOf(run, message, line)
   }
   return undefined
 }
 
-async function decisionAbout(
-  store: RunStore,
-  run: RunRow,
-  message: string,
-): Promise<Placed | undefined> {
-  const line = (await waitingCall(store.db, run))?.line
-  const decision = line === undefined ? undefined : bareAnswer(message, line)
+function decisionOf(run: RunRow, message: string, line: string): Placed | undefined {
+  const decision = bareAnswer(message, line)
   return decision && { runId: run.id, decision: { decision } }
 }
