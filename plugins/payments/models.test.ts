@@ -48,9 +48,27 @@ interface Turn {
   readonly message: string
   /** Sends the message, and leaves when the named event has come. */
   until(event: string): Promise<void>
+  /** How often the model was asked so far. */
+  asked(): number
 }
 
 const stop = ({ user, sessionId }: Turn) => user.post('/messages/abort', { sessionId })
+
+/** Has the process die again and again while the model speaks, until nobody carries the turn any more. */
+async function dieUntilGivenUp({ app, user, sessionId, asked }: Turn): Promise<void> {
+  const isOver = async () => {
+    const { charges } = (await user.get(`/payments/charges?session=${sessionId}`)).body
+    return charges[0].status !== 'held'
+  }
+  for (let deaths = 0; deaths < 8 && !(await isOver()); deaths++) {
+    const before = asked()
+    await app.crash()
+    await app.again()
+    // The next process has the turn, or has given it up.
+    const isMet = async () => asked() > before || isOver()
+    await expect.poll(isMet, { timeout: 60_000 }).toBe(true)
+  }
+}
 
 interface Case {
   readonly provider: readonly FakeAnswer[]
@@ -62,6 +80,7 @@ interface Case {
   readonly message?: string
   /** Whether the test has the time in its hands. */
   readonly hasClock?: boolean
+  readonly env?: Readonly<Record<string, string>>
   go(turn: Turn): Promise<unknown>
   readonly bill: 'nothing' | 'half' | 'all'
 }
@@ -73,6 +92,7 @@ interface Demo {
   readonly timesOut?: number
 }
 
+const operatorToken = 'the-operator-of-this-test'
 const usage = { prompt_tokens: 50, completion_tokens: 7 }
 const calls = (name: string, args: object = {}): FakeAnswer => ({
   toolCalls: [{ name, args }],
@@ -191,14 +211,28 @@ const cases: Readonly<Record<string, Case>> = {
     },
     bill: 'nothing',
   },
+  'takeovers until the turn is given up': {
+    provider: again(standing),
+    demo: { silent: 1 },
+    env: { RUN_LEASE_MS: '2000', OPERATOR_TOKEN: operatorToken },
+    go: async (turn) => {
+      await turn.until('message')
+      await dieUntilGivenUp(turn)
+      const headers = { authorization: `Bearer ${operatorToken}` }
+      const { runs } = (await turn.app.get('/runs?status=quarantined', { headers })).body
+      expect(runs).toMatchObject([{ sessionId: turn.sessionId }])
+    },
+    bill: 'nothing',
+  },
 }
 
-/** The demonstration model, which falls silent, fails or takes too long before a word. */
-function demo({ silent, fails, timesOut }: Demo): Model {
+/** The demonstration model, which falls silent, fails or takes too long before a word; `onAsked` is told of each request. */
+function demo({ silent, fails, timesOut }: Demo, onAsked: () => void): Model {
   const model = quickDemo()
   return {
     ...model,
     async *stream(request) {
+      onAsked()
       let words = 0
       for await (const event of model.stream(request)) {
         const word = event.type === 'text' ? words++ : undefined
@@ -225,14 +259,16 @@ const told = Object.entries(cases).flatMap(([name, one]) => [
 /** Sends what is given, without the sentence that the other messages of these tests have. */
 const { fetch: asGiven } = globalThis
 
-test.each(told)('%s, by %s', async (_, by, one) => {
-  const { provider, patienceMs, demo: how, message = 'Hello', hasClock, go, bill } = one
+test.each(told)('%s, by %s', { timeout: 240_000 }, async (_, by, one) => {
+  const { provider, patienceMs, demo: how, message = 'Hello', hasClock, env, go, bill } = one
   const clock = hasClock ? new TestClock() : undefined
   const endpoint = by === 'a provider' ? await fakeOpenAi(provider) : undefined
   onTestFinished(async () => endpoint?.close())
+  let demoAsked = 0
+  const asked = () => endpoint?.requests.length ?? demoAsked
   const app = await paidApp({
     plugins: [payments, till],
-    model: endpoint ? undefined : demo(how),
+    model: endpoint ? undefined : demo(how, () => demoAsked++),
     ...(patienceMs !== undefined && {
       modelSettings: { '*': { firstTokenMs: patienceMs, idleMs: patienceMs } },
     }),
@@ -243,6 +279,7 @@ test.each(told)('%s, by %s', async (_, by, one) => {
       PAYMENTS_OUTPUT_PRICE: '1000',
       PAYMENTS_MAX_PER_TURN: '7000',
       PAYMENTS_FIRST_CREDIT: '70000',
+      ...env,
       ...(endpoint && {
         MODEL: 'openai/small',
         OPENAI_BASE_URL: endpoint.url,
@@ -274,7 +311,7 @@ test.each(told)('%s, by %s', async (_, by, one) => {
     }
     leaving.abort()
   }
-  await go({ app, user, sessionId, clock, message, until })
+  await go({ app, user, sessionId, clock, message, until, asked })
 
   expect(await settledAccount(user)).toMatchObject({ held: '0' })
   const { charges } = (await user.get(`/payments/charges?session=${sessionId}`)).body

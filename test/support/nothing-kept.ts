@@ -73,7 +73,7 @@ export async function at<T>(
   work: (db: Kysely<any>) => Promise<T>, // any: the tables are found by their names
 ): Promise<T> {
   const dialect = databaseUrl
-    ? new PostgresDialect({ pool: new pg.Pool({ connectionString: databaseUrl, max: 1 }) })
+    ? new PostgresDialect({ pool: poolAt(databaseUrl) })
     : sqliteDialect(openSqlite(join(dataDir, 'oracle.sqlite')))
   const db = new Kysely<any>({ dialect })
   try {
@@ -81,6 +81,12 @@ export async function at<T>(
   } finally {
     await db.destroy()
   }
+}
+
+function poolAt(connectionString: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max: 1 })
+  // A pool has ended before its connection has. Who drops the database meanwhile cuts that connection.
+  return pool.on('error', () => undefined)
 }
 
 /**
