@@ -1,8 +1,11 @@
 /**
  * Measures what the plugin of payments costs who asks no price, and who asks one: the CPU time of a turn with three tool calls,
- * and that of a boot up to its first answer. The servers are processes of their own whose rounds alternate; two of them are
- * alike and without the plugin, and what they differ by is the noise. BENCH_DATABASE_URL measures on PostgreSQL.
- * Many short rounds tell more than few long ones where others use the machine.
+ * and that of a boot up to its first answer. Two of the servers are alike and without the plugin, and what they differ by is the
+ * noise. BENCH_DATABASE_URL measures on PostgreSQL.
+ *
+ * Two processes of one program differ by several per cent for as long as they live, so no number of rounds tells a plugin's
+ * cost from theirs. The servers are therefore started anew several times, each time in another order. Within one such
+ * generation short rounds alternate, so that what else the machine does meets all of them.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,15 +18,17 @@ import { allEnded, Server, start } from './support/turn-client.ts'
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '12' },
-    sessions: { type: 'string', default: '60' },
-    boots: { type: 'string', default: '15' },
+    generations: { type: 'string', default: '8' },
+    rounds: { type: 'string', default: '20' },
+    sessions: { type: 'string', default: '20' },
+    boots: { type: 'string', default: '30' },
   },
 })
+const generations = Number(values.generations)
 const rounds = Number(values.rounds)
 const perRound = Number(values.sessions)
 const boots = Number(values.boots)
-const warmUp = 200
+const warmUp = 300
 
 const folder = mkdtempSync(join(tmpdir(), 'bench-payments-'))
 const kinds = ['off', 'off again', 'no price', 'price'] as const
@@ -39,31 +44,36 @@ const priceOf: Record<Kind, string> = {
 const inTurn = (round: number) => kinds.map((_, i) => kinds[(i + round) % kinds.length]!)
 const asPercent = (ratio: number) => `${ratio >= 1 ? '+' : ''}${((ratio - 1) * 100).toFixed(1)} %`
 
-/** What a kind costs in the quarter of the rounds in which it cost least: others on the machine only ever add to a round. */
-const calm = (costs: readonly number[]) =>
-  median(costs.toSorted((a, b) => a - b).slice(0, Math.max(1, Math.ceil(costs.length / 4))))
+type Costs = Record<Kind, number[]>
+const none = (): Costs => ({ off: [], 'off again': [], 'no price': [], price: [] })
 
-/** Says what each kind costs, beside the first one: in its calmest rounds, and by the median of all rounds. */
-function report(what: string, costs: Record<Kind, number[]>): void {
+/** The value below which a part of the values lies. */
+const quantile = (values: readonly number[], part: number) =>
+  values.toSorted((a, b) => a - b)[Math.round(part * (values.length - 1))] ?? NaN
+
+/** Says what each kind costs, and how that compares with the mean of the two servers without the plugin. */
+function report(what: string, costs: Costs): void {
   for (const kind of kinds) {
-    const ratio = median(costs[kind].map((cost, i) => cost / costs.off[i]!))
+    const ratios = costs[kind].map(
+      (cost, i) => cost / ((costs.off[i]! + costs['off again'][i]!) / 2),
+    )
+    const [least, low, middle, high, most] = [0, 0.25, 0.5, 0.75, 1].map((part) =>
+      asPercent(quantile(ratios, part)),
+    )
     const goal = kind === 'price' && what === 'turn' ? ' (at most +10 %)' : ''
-    const calmRatio = calm(costs[kind]) / calm(costs.off)
     console.log(
-      `${what} | ${kind} | calm ${calm(costs[kind]).toFixed(2)} ms ${asPercent(calmRatio)}${goal}` +
-        ` | median ${median(costs[kind]).toFixed(2)} ms ${asPercent(ratio)}`,
+      `${what} | ${kind} | ${median(costs[kind]).toFixed(2)} ms | ${middle}${goal}` +
+        ` | half of all: ${low} to ${high}, all: ${least} to ${most}`,
     )
   }
 }
 
-const none = (): Record<Kind, number[]> => ({ off: [], 'off again': [], 'no price': [], price: [] })
-
-async function turns(): Promise<void> {
-  const { port } = await start('endpoint.ts', [])
+/** What a turn costs with each kind of server in one generation of them: the median of its rounds. */
+async function generation(nth: number, model: number): Promise<Record<Kind, number>> {
   const servers = new Map<Kind, Server>()
-  for (const kind of kinds) {
+  for (const kind of inTurn(nth)) {
     // Ten other plugins, as apps have: the first plugin whose tools are loaded on demand costs more than the others.
-    const args = [String(port), join(folder, kind), 'always', '10']
+    const args = [String(model), join(folder, `${nth} ${kind}`), 'always', '10']
     const server = await Server.start('turn-server.ts', args, { BENCH_PRICE: priceOf[kind] })
     servers.set(kind, server)
     await server.cost(await server.sessions(warmUp))
@@ -75,6 +85,21 @@ async function turns(): Promise<void> {
       costs[kind].push(await server.cost(await server.sessions(perRound)))
     }
   for (const server of servers.values()) server.stop()
+  return {
+    off: median(costs.off),
+    'off again': median(costs['off again']),
+    'no price': median(costs['no price']),
+    price: median(costs.price),
+  }
+}
+
+async function turns(): Promise<void> {
+  const { port } = await start('endpoint.ts', [])
+  const costs = none()
+  for (let nth = 0; nth < generations; nth++) {
+    const found = await generation(nth, port)
+    for (const kind of kinds) costs[kind].push(found[kind])
+  }
   report('turn', costs)
 }
 
@@ -135,7 +160,7 @@ async function starts(): Promise<void> {
 }
 
 try {
-  if (rounds > 0) await turns()
+  if (generations > 0) await turns()
   if (boots > 0) await starts()
 } finally {
   await allEnded()

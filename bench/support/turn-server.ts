@@ -83,10 +83,8 @@ const app = await boot(options, { bundled: async () => models })
 const address = await app.listen({ port: 0, host: '127.0.0.1' })
 process.send?.({ port: address.port, did: app.oracleDid })
 process.on('message', async (what) => {
-  if (what === 'gc') {
-    await sleep(50)
-    globalThis.gc?.()
-  }
+  if (what !== 'cpu') await sleep(50)
+  if (what === 'gc') globalThis.gc?.()
   const { user, system } = process.cpuUsage()
   const { heapUsed, external, rss } = process.memoryUsage()
   process.send?.({ cpu: user + system, user, heap: heapUsed + external, rss })

@@ -89,27 +89,31 @@ export function useFollow(messages: readonly IMessage[]): Following {
   }
 }
 
-/** Goes to the end of a list that is followed: when messages come, and when one turns out to be taller than it was taken for. */
+/** Goes to the end of a list that is followed: when anything comes, and when something turns out to be taller than it was taken for. */
 function useEnd(
   ref: RefObject<HTMLDivElement | null>,
   follows: RefObject<boolean>,
   messages: readonly IMessage[],
 ): void {
-  const observer = useRef<ResizeObserver>(undefined)
   useEffect(() => {
-    if (typeof ResizeObserver === 'undefined') return
-    const own = new ResizeObserver(() => {
-      if (follows.current && ref.current) ref.current.scrollTop = ref.current.scrollHeight
+    const box = ref.current
+    if (!box || typeof ResizeObserver === 'undefined') return
+    const sizes = new ResizeObserver(() => {
+      if (follows.current) box.scrollTop = box.scrollHeight
     })
-    observer.current = own
-    for (const child of ref.current?.children ?? []) own.observe(child)
-    return () => own.disconnect()
+    const observe = () => [...box.children].forEach((child) => sizes.observe(child))
+    // What has to be paid or answered stands below the messages, and comes and goes without them.
+    const children = new MutationObserver(observe)
+    children.observe(box, { childList: true })
+    observe()
+    return () => {
+      children.disconnect()
+      sizes.disconnect()
+    }
   }, [])
   useLayoutEffect(() => {
     const box = ref.current
-    if (!box) return
-    if (follows.current) box.scrollTop = box.scrollHeight
-    for (const child of box.children) observer.current?.observe(child)
+    if (box && follows.current) box.scrollTop = box.scrollHeight
   }, [messages])
 }
 

@@ -109,6 +109,13 @@ function AtRoute({
   )
 }
 
+/** So many turns of a claim are named one by one. */
+const mostNamed = 5
+
+/** What each of the turns cost. */
+const inAll = (turns: readonly string[]): string =>
+  [...turns.slice(0, mostNamed), ...(turns.length > mostNamed ? ['…'] : [])].join(' + ')
+
 interface CardProps {
   readonly lines: readonly {
     readonly id: string
@@ -135,7 +142,12 @@ function Card({ lines, fault, isPaying, canPay, onPay }: CardProps) {
         {lines.map(({ id, amount, turns }) => (
           <li key={id}>
             <bdi>{straight(amount)}</bdi>
-            {turns.length > 0 && <span className="oc-state"> {words.turns(turns.length)}</span>}
+            {turns.length > 0 && (
+              <span className="oc-state">
+                {` ${words.turns(turns.length)}: `}
+                <bdi>{inAll(turns)}</bdi>
+              </span>
+            )}
           </li>
         ))}
       </ul>

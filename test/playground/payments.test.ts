@@ -31,11 +31,15 @@ await describeWith('chromium', 'the walk from a price to a paid claim', (program
       await page.getByRole('button', { name: 'Send' }).waitFor()
     }
     const before = await answers.count()
+    await page.setViewportSize({ width: 900, height: 480 })
     await say(`Message 3: ${sentence}`)
     const panel = page.getByRole('region', { name: 'To be paid first' })
     await panel.getByText('0.01 DEV').waitFor()
-    await panel.getByText('2 answers').waitFor()
-    await panel.getByRole('button', { name: 'Pay' }).click()
+    await panel.getByText('2 answers: 0.005 DEV + 0.005 DEV').waitFor()
+    const pay = panel.getByRole('button', { name: 'Pay' })
+    // Nobody has to look for the button below the edge of the conversation.
+    await expect.poll(() => pay.evaluate(isInConversation), { timeout: 30_000 }).toBe(true)
+    await pay.click()
     await expect.poll(() => answers.count(), { timeout: 30_000 }).toBeGreaterThan(before)
     expect(await panel.count()).toBe(0)
     expect(await mine.count()).toBe(3)
@@ -61,3 +65,10 @@ await describeWith('chromium', 'the walk from a price to a paid claim', (program
     expect(await faultsAt({ dataDir: folder }, [server.output()])).toEqual([])
   }, 180_000)
 })
+
+/** Whether a part of the conversation is where the reader sees it. */
+function isInConversation(part: Element): boolean {
+  const { top, bottom } = part.getBoundingClientRect()
+  const edges = part.closest('.oc-messages')?.getBoundingClientRect()
+  return edges !== undefined && top >= edges.top && bottom <= edges.bottom
+}
