@@ -53,7 +53,10 @@ await onEachDatabase('only the ledger’s word counts', (where) => {
       `${to.slice(0, -1)}${to.endsWith('q') ? 'p' : 'q'}`,
       'x'.repeat(200),
     ])
-      expect((await user.post('/payments/prepare', { address: from })).status).toBe(400)
+      expect(await user.post('/payments/prepare', { address: from })).toMatchObject({
+        status: 400,
+        body: { code: 'INVALID_INPUT', details: [{ path: 'address' }] },
+      })
   })
 
   test('a transaction is counted once, however often and however many ask at once', async () => {

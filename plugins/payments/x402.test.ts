@@ -150,7 +150,8 @@ await onEachDatabase('x402', (where) => {
       ['payment-signature', Buffer.from('{').toString('base64'), /no JSON/],
       ['payment-signature', 'A'.repeat(9 * 1024), /longer than 8192/],
       ['payment-signature', encoded({ ...payload, x402Version: 1 }), /x402Version/],
-      ['payment-signature', encoded({ ...payload, more: 1 }), /no payment/],
+      ['payment-signature', encoded({ ...payload, more: 1 }), /no payment, or has other keys/],
+      ['payment-signature', encoded(null), /no payment, or has other keys/],
       ['x-payment', header, /version 1/],
     ] as const) {
       const refused = await post({ [name]: value })

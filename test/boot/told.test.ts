@@ -53,17 +53,25 @@ test('headers of plugins may be sent and read by pages of other origins', async 
     summary: 'Pays.',
     headers: { allow: ['PAYMENT-SIGNATURE'], expose: ['PAYMENT-REQUIRED'] },
   })
-  const app = await boot([paying])
+  const shown = definePlugin({
+    name: 'shown',
+    summary: 'Shows what was paid.',
+    headers: { allow: ['PAYMENT-SIGNATURE', 'X-Shown'], expose: ['ETag'] },
+  })
+  const app = await boot([paying, shown])
   const origin = 'https://page.example'
   const preflight = await fetch(`${app.url}/health`, {
     method: 'OPTIONS',
     headers: { origin, 'access-control-request-method': 'GET' },
   })
   const allowed = preflight.headers.get('access-control-allow-headers')?.split(', ')
-  expect(allowed).toEqual(expect.arrayContaining(['PAYMENT-SIGNATURE', 'Idempotency-Key']))
+  expect(allowed).toEqual(
+    expect.arrayContaining(['PAYMENT-SIGNATURE', 'X-Shown', 'Idempotency-Key']),
+  )
   const answer = await fetch(`${app.url}/health`, { headers: { origin } })
   const exposed = answer.headers.get('access-control-expose-headers')?.split(', ')
   expect(exposed).toEqual(expect.arrayContaining(['PAYMENT-REQUIRED', 'Retry-After']))
+  for (const names of [allowed, exposed]) expect(names).toEqual([...new Set(names)])
   await expect(
     boot([definePlugin({ name: 'wrong', summary: 'Wrong.', headers: { allow: ['*'] } })]),
   ).rejects.toThrow(/"\*", which is no name of a header/)

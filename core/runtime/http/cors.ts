@@ -48,11 +48,14 @@ export function readCors(setting: string, { allow = [], expose = [] }: HeaderSec
     origins: origins.includes('*') ? 'any' : new Set(origins.filter(Boolean)),
     strict: false,
     headers: {
-      allow: [...allowedHeaders, ...allow].join(', '),
-      expose: [...exposedHeaders, ...expose].join(', '),
+      allow: listOf([...allowedHeaders, ...allow]),
+      expose: listOf([...exposedHeaders, ...expose]),
     },
   }
 }
+
+/** Names as a header has them, each once: several plugins may need the same. */
+const listOf = (names: readonly string[]): string => [...new Set(names)].join(', ')
 
 /** The rule of one route or web module, where it has one of its own. */
 export function corsOf({ cors }: Pick<AnyRoute, 'cors'>, server: Cors): Cors {

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '#core'
 import { type Books, ensureAccount, lockAccount } from '../accounts/account.ts'
-import { fromBech32 } from '../ledger/bech32.ts'
 import { addressOf } from '../ledger/keys.ts'
 import type { Ledger, LedgerTx } from '../ledger/ledger.ts'
 import { types } from '../ledger/messages.ts'
-import { mismatch, reused } from '../paying/refusals.ts'
+import { demandAddress, mismatch, reused } from '../paying/refusals.ts'
 import type { PaymentsDatabase } from '../tables.ts'
 import {
   differenceOf,
@@ -60,9 +59,9 @@ export class Contracts {
 
   /** Makes a contract that waits for the user's transaction, and what the user signs for it. */
   async offer(did: string, terms: ContractTerms): Promise<ContractView & ToSign> {
-    const { db, books, parties } = this.#parts
-    this.#demandAddress('address', terms.address)
-    if (terms.adminAddress !== undefined) this.#demandAddress('adminAddress', terms.adminAddress)
+    const { db, books, parties, prefix } = this.#parts
+    demandAddress(prefix, 'address', terms.address)
+    if (terms.adminAddress !== undefined) demandAddress(prefix, 'adminAddress', terms.adminAddress)
     const oracle = await parties()
     const at = books.now().getTime()
     const id = randomUUID()
@@ -170,15 +169,6 @@ export class Contracts {
     const view = contractView(await this.#own(did, id))
     const messages = [execMessage(contract.address, [revokingMessage(contract, oracle)])]
     return { ...view, messages, memo: `revoke:${id}` }
-  }
-
-  #demandAddress(path: string, address: string): void {
-    const { prefix } = this.#parts
-    if (fromBech32(prefix, address)) return
-    throw new RuntimeError('INVALID_INPUT', `"${address.slice(0, 100)}" is no address here.`, {
-      hint: `An address begins with ${prefix}1 and has a checksum.`,
-      details: { faults: [{ path, message: `an address that begins with ${prefix}1` }] },
-    })
   }
 
   /** Whether the transaction is the user's: nobody spends what somebody else granted. */

@@ -3,10 +3,9 @@ import { type Books, lockAccount } from '../accounts/account.ts'
 import { takeIncome } from '../accounts/claims.ts'
 import { type ExecMessage, execMessage } from '../contracts/contract-messages.ts'
 import { lookAtStanding, standingClaims } from '../contracts/standing-claims.ts'
-import { fromBech32 } from '../ledger/bech32.ts'
 import type { Ledger, LedgerTx } from '../ledger/ledger.ts'
 import { type Send, types } from '../ledger/messages.ts'
-import { mismatch, reused } from './refusals.ts'
+import { demandAddress, mismatch, reused } from './refusals.ts'
 import { approvals } from './approvals.ts'
 import { arrived } from './arrived.ts'
 import { approving, isStanding, mostOpen, openPayment, payableClaims } from './opening.ts'
@@ -58,13 +57,7 @@ export class Payments {
   /** Makes what a wallet signs to pay claims: those named, or all that are open. The same again gives the same payment. */
   async prepare(did: string, from: string, ids?: readonly string[]): Promise<Prepared> {
     const { db, books, prefix, address } = this.#parts
-    if (!fromBech32(prefix, from))
-      throw new RuntimeError('INVALID_INPUT', `"${from.slice(0, 100)}" is no address here.`, {
-        hint: `An address begins with ${prefix}1 and has a checksum.`,
-        details: {
-          faults: [{ path: 'address', message: `an address that begins with ${prefix}1` }],
-        },
-      })
+    demandAddress(prefix, 'address', from)
     const to = await address()
     const { payment, claims } = await db.transaction().execute(async (trx) => {
       await lockAccount(trx, did, books.now())

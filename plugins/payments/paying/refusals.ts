@@ -1,4 +1,5 @@
 import { RuntimeError } from '#core'
+import { fromBech32 } from '../ledger/bech32.ts'
 
 /** A transaction is not the one that is meant. Says what differs. */
 export const mismatch = (what: string, details: Record<string, unknown>): RuntimeError =>
@@ -14,3 +15,12 @@ export const reused = (): RuntimeError =>
     status: 409,
     hint: 'A transaction pays once, for one account. Prepare another payment.',
   })
+
+/** Throws where a text at the named path of a body is no address of the ledger. */
+export function demandAddress(prefix: string, path: string, address: string): void {
+  if (fromBech32(prefix, address)) return
+  throw new RuntimeError('INVALID_INPUT', `"${address.slice(0, 100)}" is no address here.`, {
+    hint: `An address begins with ${prefix}1 and has a checksum.`,
+    details: [{ path, message: `an address that begins with ${prefix}1` }],
+  })
+}

@@ -47,8 +47,8 @@ export function readSigned(headers: Readonly<Record<string, unknown>>): Signed |
   }
   const { success, data, error } = schema.safeParse(json)
   if (success) return data
-  const [issue] = error.issues
-  throw fault(`is no payment: "${issue?.path.join('.') ?? ''}" is wrong`)
+  const path = error.issues[0]?.path.join('.')
+  throw fault(path ? `is no payment: "${path}" is wrong` : 'is no payment, or has other keys')
 }
 
 const invalid = (header: string, what: string, hint: string): RuntimeError =>
