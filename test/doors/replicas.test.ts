@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { TaskState } from '@a2a-js/sdk'
 import {
   ClientFactory,
@@ -14,15 +15,16 @@ import {
   type UIMessage,
 } from 'ai'
 import OpenAI from 'openai'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import { call, scriptedModel, testApp, type ScriptedStep, type TestApp } from '#core/testing'
+import { scriptedModel, testApp, type ScriptedStep } from '#core/testing'
 import a2a from '../../plugins/a2a/index.ts'
 import agUi from '../../plugins/ag-ui/index.ts'
 import aiSdk from '../../plugins/ai-sdk/index.ts'
 import openaiApi from '../../plugins/openai-api/index.ts'
 import { onPostgres } from '../support/each-database.ts'
+import { startProcess } from '../support/start-process.ts'
 
 const wiped: string[] = []
 const own = definePlugin({
@@ -39,22 +41,25 @@ const own = definePlugin({
   },
 })
 
-/** Two replicas on one database, and the clients of one person at each. The first one is killed. */
-async function open(
-  databaseUrl: string,
-  first: readonly ScriptedStep[],
-  second: readonly ScriptedStep[],
-) {
+/** Two replicas on one database, and the clients of one person at each. The first one is a process, which is killed. */
+async function open(databaseUrl: string, second: readonly ScriptedStep[]) {
   wiped.length = 0
   const env = { DATABASE_URL: databaseUrl, RUN_LEASE_MS: '3000', ORACLE_MNEMONIC: 'two replicas' }
-  const start = (steps: readonly ScriptedStep[]) => {
-    const model = scriptedModel(steps)
-    const plugins = [a2a, agUi, aiSdk, openaiApi, own]
-    return testApp({ plugins, model, env }).then((app) => ({ app, model }))
+  const model = scriptedModel(second)
+  const two = await testApp({ plugins: [a2a, agUi, aiSdk, openaiApi, own], model, env })
+  const child = startProcess('test/support/doors-server.ts', { DOORS: JSON.stringify(env) })
+  const kill = async () => {
+    if (child.process.signalCode !== null || child.process.exitCode !== null) return
+    const exit = once(child.process, 'exit')
+    child.process.kill('SIGKILL')
+    await exit
   }
-  const one = await start(first)
-  const started = [one.app]
-  const user = await one.app.user()
+  onTestFinished(async () => {
+    await kill()
+    await two.close()
+  })
+  const [, one = ''] = await child.said(/listening on (\S+)/)
+  const user = await two.user()
   const key = String((await user.post('/keys', { name: 'clients' })).body.key)
   const headers = { authorization: `Bearer ${key}` }
   const fetchImpl: typeof fetch = (url, init) => {
@@ -62,7 +67,7 @@ async function open(
     all.set('authorization', headers.authorization)
     return fetch(url, { ...init, headers: all })
   }
-  const at = ({ url }: TestApp) => ({
+  const at = (url: string) => ({
     openai: new OpenAI({ baseURL: `${url}/openai/v1`, apiKey: key, maxRetries: 0 }),
     chat: (init: Omit<ChatInit<UIMessage>, 'transport'>) =>
       new Chat<UIMessage>({
@@ -77,23 +82,9 @@ async function open(
         cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
       }).createFromUrl(url),
   })
-  return {
-    ...{ one, at1: at(one.app) },
-    /** Starts the other replica, and kills the first one beside it. */
-    async survive() {
-      const two = await start(second)
-      started.push(two.app)
-      await one.app.crash()
-      return { two, at2: at(two.app) }
-    },
-    async [Symbol.asyncDispose]() {
-      for (const app of started) await app.close()
-    },
-  }
+  return { model, child, kill, at1: at(one), at2: at(two.url) }
 }
 
-const held: ScriptedStep = ({ signal }) =>
-  new Promise((resolve) => signal.addEventListener('abort', () => resolve('Cut.')))
 const said = { role: 'user' as const, content: 'Go' }
 const message = (text: string) => ({
   ...{ tenant: '', metadata: undefined, configuration: undefined },
@@ -108,6 +99,8 @@ const message = (text: string) => ({
     ],
   },
 })
+const wordsOf = (artifact: { parts: { content?: { value: unknown } | undefined }[] } | undefined) =>
+  artifact?.parts.map(({ content }) => content?.value).join('') ?? ''
 const told = ({ messages }: { readonly messages: readonly UIMessage[] }) =>
   (messages.at(-1)?.parts ?? []).flatMap((part) => (part.type === 'text' ? part.text : [])).join('')
 
@@ -118,12 +111,7 @@ await onPostgres('a replica that dies beside one that lives', ({ databaseUrl = '
       await going.promise
       return 'The whole.'
     }
-    await using here = await open(
-      databaseUrl,
-      [held, held, held, held],
-      [whole, whole, whole, whole],
-    )
-    const { one, at1 } = here
+    const { model, child, kill, at1, at2 } = await open(databaseUrl, [whole, whole, whole, whole])
     const chat = at1.chat({ id: 'page' })
     const broken: Promise<unknown>[] = [chat.sendMessage({ text: 'Go' })]
     const front = at1.front('front')
@@ -136,10 +124,10 @@ await onPostgres('a replica that dies beside one that lives', ({ databaseUrl = '
     const { value } = await stream.next()
     const id = value?.payload?.$case === 'task' ? value.payload.value.id : ''
     broken.push(stream.next().catch(() => undefined))
-    await expect.poll(() => one.model.requests.length).toBe(4)
+    await child.said(/(answering\s+){4}/)
     // This client throws where nobody can catch it when its server dies.
     front.abortRun()
-    const { two, at2 } = await here.survive()
+    await kill()
     await Promise.all(broken)
 
     const again = at2.chat({ id: 'page' })
@@ -147,11 +135,11 @@ await onPostgres('a replica that dies beside one that lives', ({ databaseUrl = '
     const heard: string[] = []
     const subscribed = async () => {
       for await (const { payload } of (await at2.agent()).resubscribeTask({ tenant: '', id }))
-        heard.push(JSON.stringify(payload))
+        heard.push(payload?.$case === 'artifactUpdate' ? wordsOf(payload.value.artifact) : '')
     }
     const all = [again.resumeStream(), subscribed()]
     await expect.poll(() => heard.length).toBeGreaterThan(0)
-    await expect.poll(() => two.model.requests.length, { timeout: 30_000 }).toBeGreaterThan(1)
+    await expect.poll(() => model.requests.length, { timeout: 30_000 }).toBeGreaterThan(1)
     going.resolve()
     await Promise.all(all)
     await front2.runAgent({ runId: 'one' })
@@ -159,35 +147,28 @@ await onPostgres('a replica that dies beside one that lives', ({ databaseUrl = '
     expect(told(again)).toBe('The whole.')
     expect(front2.messages.at(-1)).toMatchObject({ role: 'assistant', content: 'The whole.' })
     expect(answer.choices[0]?.message.content).toBe('The whole.')
-    expect(heard.join()).toContain('The whole.')
+    expect(heard.join('')).toBe('The whole.')
     // Each turn went on once.
-    expect(two.model.requests).toHaveLength(4)
+    expect(model.requests).toHaveLength(4)
   })
 
   test('while a person or a client is asked: both answer the other one', async () => {
     const tools = [{ type: 'function' as const, function: { name: 'where' } }]
-    await using here = await open(
-      databaseUrl,
-      [
-        call('wipe', { what: 'logs' }),
-        call('wipe', { what: 'mail' }),
-        call('wipe', { what: 'pots' }),
-        call('where'),
-      ],
-      ['Logs are gone.', 'Mail is gone.', 'Pots are gone.', 'You are in Lusaka.'],
-    )
-    const { at1 } = here
+    const { child, kill, at1, at2 } = await open(databaseUrl, [
+      ...['Logs are gone.', 'Mail is gone.', 'Pots are gone.', 'You are in Lusaka.'],
+    ])
     const chat = at1.chat({ id: 'asked-page' })
-    await chat.sendMessage({ text: 'Logs' })
+    await chat.sendMessage({ text: 'Wipe the logs' })
     const front = at1.front('asked-front')
-    front.addMessage({ id: '1', role: 'user', content: 'Mail' })
+    front.addMessage({ id: '1', role: 'user', content: 'Wipe the mail' })
     await front.runAgent()
-    const task = await (await at1.agent()).sendMessage(message('Pots'))
+    const task = await (await at1.agent()).sendMessage(message('Wipe the pots'))
     expect(task).toMatchObject({ status: { state: TaskState.TASK_STATE_INPUT_REQUIRED } })
-    const asked = { model: 'oracle', messages: [said], tools }
+    const where = { role: 'user' as const, content: 'Where am I?' }
+    const asked = { model: 'oracle', messages: [where], tools }
     const parked = await at1.openai.chat.completions.create(asked)
     const [waiting] = parked.choices[0]?.message.tool_calls ?? []
-    const { at2 } = await here.survive()
+    await kill()
     expect(wiped).toEqual([])
 
     const page = at2.chat({
@@ -216,12 +197,13 @@ await onPostgres('a replica that dies beside one that lives', ({ databaseUrl = '
     })
     expect(JSON.stringify(answered)).toContain('Pots are gone.')
     const messages = [
-      said,
+      where,
       { role: 'assistant' as const, content: null, tool_calls: waiting ? [waiting] : [] },
       { role: 'tool' as const, tool_call_id: waiting?.id ?? '', content: 'Lusaka' },
     ]
     const goesOn = await at2.openai.chat.completions.create({ ...asked, messages })
     expect(goesOn.choices[0]?.message.content).toBe('You are in Lusaka.')
     expect(wiped).toEqual(['logs', 'mail', 'pots'])
+    await expect(child.said(/wiped/)).rejects.toThrow('ended')
   })
 })
