@@ -24,6 +24,8 @@ export interface RoomTurn {
   readonly quoted: readonly string[]
   readonly attachments: readonly unknown[]
   readonly place: Place
+  /** Whether the first words may stand in the room already: another process, or an earlier try, began to answer. */
+  readonly mayBeSent: boolean
 }
 
 /** What conversations are held with. */
@@ -50,7 +52,7 @@ export interface SayingPlace extends Place {
 
 /** Where a turn is read to: the reply, and what is done with the words once they are there. */
 interface Reading {
-  readonly turn: Omit<RoomTurn, 'text' | 'quoted' | 'attachments'>
+  readonly turn: Omit<RoomTurn, 'text' | 'quoted' | 'attachments' | 'mayBeSent'>
   readonly reply: Reply
   runId: string | undefined
   fault: string | undefined
@@ -105,7 +107,6 @@ export class Conversations {
     }
     await this.#options.sessions.met(sessionId, place.roomId, did)
     const reply = await this.#replyTo(turn)
-    await this.#mark(turn, 'running')
     await this.#read(turn, started, reply)
   }
 
@@ -191,19 +192,18 @@ export class Conversations {
     return { rooms, log, editMs, mostEdits }
   }
 
-  async #replyTo({ requestId, eventIds, place }: RoomTurn): Promise<Reply> {
+  async #replyTo({ requestId, eventIds, place, mayBeSent }: RoomTurn): Promise<Reply> {
     const { db, sent } = this.#options
     const { rooms } = this.#options
     const [first = ''] = eventIds
     const row = await db
       .selectFrom('messaging_events')
-      .select(['state', 'answer_id'])
+      .select('answer_id')
       .where('event_id', '=', first)
       .executeTakeFirst()
-    const mayBeSent = row?.state === 'running'
     // Nobody knows whether the first message left: a server forgets transaction ids, and knows none of another device.
     const earlier =
-      mayBeSent && row.answer_id === null ? await rooms.replies(place.roomId, place.replyTo) : []
+      mayBeSent && row?.answer_id === null ? await rooms.replies(place.roomId, place.replyTo) : []
     const isOther = await Promise.all(earlier.map((eventId) => sent.has(eventId)))
     const changed = db.updateTable('messaging_events').where('event_id', '=', first)
     return new Reply({

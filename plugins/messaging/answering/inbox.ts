@@ -60,6 +60,8 @@ interface Addressed {
 export class Inbox {
   readonly #options: InboxOptions
   readonly #tails = new Map<string, Promise<void>>()
+  /** Messages that are being read. */
+  readonly #reading = new Set<string>()
   readonly #joining: Joining
   readonly #overheard = new Overheard()
   readonly #takingBack: TakingBack
@@ -72,13 +74,16 @@ export class Inbox {
     this.#takingBack = new TakingBack({ ...options, joining: this.#joining })
   }
 
-  /** Takes a message in; those of one room are read in their order. */
+  /** Takes a message in, unless it is under way here; those of one room are read in their order. */
   take(incoming: Incoming): void {
     const { row } = incoming
+    if (this.#reading.has(row.event_id) || this.#joining.has(row.event_id)) return
+    this.#reading.add(row.event_id)
     const tail = this.#tails.get(row.room_id) ?? Promise.resolve()
     const next = tail
       .then(() => this.#persist(row.event_id, () => this.#process(incoming)))
       .finally(() => {
+        this.#reading.delete(row.event_id)
         if (this.#tails.get(row.room_id) === next) this.#tails.delete(row.room_id)
       })
     this.#tails.set(row.room_id, next)
@@ -324,18 +329,13 @@ export class Inbox {
   }
 
   async #start(heard: readonly Heard[]): Promise<void> {
-    const { db, conversations } = this.#options
+    const { conversations, marks } = this.#options
     const [first] = heard
     const last = heard.at(-1)
     if (!first || !last) return
     const eventIds = heard.map(({ row }) => row.event_id)
     const requestId = first.row.request_id
-    // Before the turn begins: a process that takes it up finds the same messages under the same name.
-    await db
-      .updateTable('messaging_events')
-      .set({ request_id: requestId, thread: first.place.thread ?? null })
-      .where('event_id', 'in', eventIds)
-      .execute()
+    if (!(await marks.begin(eventIds, requestId, first.place.thread))) return
     const turn = {
       requestId,
       eventIds,
@@ -354,7 +354,12 @@ export class Inbox {
       ),
       place: last.place,
     }
-    await this.#persist(first.row.event_id, () => conversations.answer(turn))
+    let mayBeSent = first.row.state === 'running'
+    await this.#persist(first.row.event_id, () => {
+      const answered = conversations.answer({ ...turn, mayBeSent })
+      mayBeSent = true
+      return answered
+    })
   }
 
   /** Does something until it works: the server may be away. What it refuses for good is not tried again. */

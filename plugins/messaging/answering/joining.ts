@@ -54,6 +54,13 @@ export class Joining {
     return (this.#waiting.get(sessionId)?.heard.length ?? most.messages) < most.messages
   }
 
+  /** Whether a message waits to be part of a turn. */
+  has(eventId: string): boolean {
+    return [...this.#waiting.values()].some(({ heard }) =>
+      heard.some(({ row }) => row.event_id === eventId),
+    )
+  }
+
   /** Leaves a message out that its writer took back. */
   drop(eventId: string): void {
     for (const [key, { heard, timer }] of this.#waiting) {

@@ -8,7 +8,7 @@ export interface MarksOptions {
 }
 
 /** What is said beside a state. */
-type More = Partial<Pick<EventsTable, 'session_id' | 'did' | 'thread'>>
+type More = Partial<Pick<EventsTable, 'session_id' | 'did' | 'thread' | 'request_id'>>
 
 /** Says what became of messages. */
 export class Marks {
@@ -31,5 +31,15 @@ export class Marks {
       .where('event_id', 'in', [...eventIds])
       .where('state', '!=', 'redacted')
       .execute()
+  }
+
+  /**
+   * Makes messages one turn, before it begins: a process that takes it up finds the same messages under the same name, and joins no
+   * others. False where another process has gone on with them.
+   */
+  async begin(eventIds: readonly string[], requestId: string, thread?: string): Promise<boolean> {
+    if (!this.#options.lease.isHeld()) return false
+    await this.put(eventIds, 'running', { request_id: requestId, thread: thread ?? null })
+    return true
   }
 }

@@ -96,6 +96,17 @@ await onEachDatabase('kill -9', ({ databaseUrl }) => {
       120_000,
     )
 
+    it('with a turn begun, leaves it as it is: what is written meanwhile is a turn of its own', async () => {
+      if (oracle.hasEnded) await oracle.start()
+      await oracle.endAt('after the run began')
+      const begun = await ask()
+      expect(await oracle.ended()).toBe('SIGKILL')
+      const later = await ask()
+      await oracle.start()
+      await ann.hears(room, whole(begun))
+      await ann.hears(room, whole(later))
+    }, 120_000)
+
     it('leaves one answer, one run, and one execution of its tool', async () => {
       // What came twice would be answered by now, too.
       await ann.hears(room, whole(await ask()))
