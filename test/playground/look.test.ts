@@ -29,7 +29,7 @@ await describeWith('chromium', 'the look of the playground', (program) => {
   async function visit(view: string, width = 1280) {
     const context = await browser.newContext({ viewport: { width, height: 800 } })
     onTestFinished(() => context.close())
-    context.setDefaultTimeout(20_000)
+    context.setDefaultTimeout(30_000)
     const page = await context.newPage()
     const complaints = complaintsOf(page)
     await page.goto(`${url}/playground/#/${view}`)

@@ -37,7 +37,7 @@ await describeWith('chromium', 'the messenger in the page', (program) => {
       const person = await open.person(name)
       const room = await open.directRoom(person)
       const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme })
-      context.setDefaultTimeout(20_000)
+      context.setDefaultTimeout(30_000)
       const page = await context.newPage()
       const complaints = complaintsOf(page)
       await page.goto(`${open.app.url}/playground/#/messaging`)

@@ -68,7 +68,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
   async function visit(view = '', options: BrowserContextOptions = {}) {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
     open.push(context)
-    context.setDefaultTimeout(10_000)
+    context.setDefaultTimeout(30_000)
     const page = await context.newPage()
     const complaints = complaintsOf(page)
     await page.goto(`${url}/playground/#/${view}`)
@@ -169,7 +169,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     open.push(app)
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
     open.push(context)
-    context.setDefaultTimeout(10_000)
+    context.setDefaultTimeout(30_000)
     const page = await context.newPage()
     const complaints = complaintsOf(page)
     // The page tells the server who its user is when it asks for that user's rights.
@@ -226,7 +226,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     open.push(app)
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
     open.push(context)
-    context.setDefaultTimeout(20_000)
+    context.setDefaultTimeout(30_000)
     const page = await context.newPage()
     const complaints = complaintsOf(page)
     await page.goto(`${app.url}/playground/#/chat`)
@@ -263,7 +263,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     // Another browser of the same user, in which no chat is open. The key of the user is in the storage of the page.
     const other = await browser.newContext({ storageState: await context.storageState() })
     open.push(other)
-    other.setDefaultTimeout(20_000)
+    other.setDefaultTimeout(30_000)
     await context.close()
     const elsewhere = await other.newPage()
     const complaintsElsewhere = complaintsOf(elsewhere)

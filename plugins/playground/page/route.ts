@@ -7,9 +7,14 @@ const subscribe = (listener: () => void) => {
 
 /** The parts of the page's address: the view, and the thing that the view shows, as in `#/chat/<session>`. */
 export function useRoute(): readonly string[] {
-  const hash = useSyncExternalStore(subscribe, () => location.hash)
-  return hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent)
+  return partsOf(useSyncExternalStore(subscribe, () => location.hash))
 }
+
+/** The parts of the address at this moment: what is drawn may still be that of the address before. */
+export const routeNow = () => partsOf(location.hash)
+
+const partsOf = (hash: string): readonly string[] =>
+  hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent)
 
 /** The address of a view. */
 export const to = (...parts: readonly string[]) => `#/${parts.map(encodeURIComponent).join('/')}`

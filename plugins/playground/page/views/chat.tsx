@@ -20,7 +20,7 @@ import {
 import { Boundary } from '../parts/boundary.tsx'
 import type { Brought } from '../brought.ts'
 import type { Oracle } from '../oracle.ts'
-import { go, newChat, to } from '../route.ts'
+import { go, newChat, routeNow, to } from '../route.ts'
 
 // The code that shows the parts of plugins is fetched where a plugin has one.
 const BroughtView = lazy(async () => ({ default: (await import('./brought.tsx')).BroughtView }))
@@ -43,7 +43,7 @@ export function ChatView({ sessionId: at, ...props }: Props) {
   const { oracle, isShown, onSession, onEvent } = props
   const sessionId = at === newChat ? '' : at
   useEffect(() => {
-    if (isShown && at === '') location.replace(to('chat', newChat))
+    if (isShown && at === '' && !routeNow()[1]) location.replace(to('chat', newChat))
   }, [isShown, at])
   useChatEvents({ oracleDid: oracle.did, sessionId }, onEvent)
   return (
