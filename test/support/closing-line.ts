@@ -38,10 +38,11 @@ export default class ClosingLine implements Reporter {
         if (test.diagnostic()?.flaky) second.push(`${module.relativeModuleId}: ${test.fullName}`)
     const [ofFiles, ofNoFile] = errorsOf(errors)
     for (const file of ofFiles) failed.add(file)
+    for (const error of ofNoFile) say(`Outside of every file: ${error}`)
     for (const { file, counts } of counted) addTo(failed.has(file) ? ofFailed : ofOthers, counts)
     ofFailed.failed += errors.length
     // An error that names no file leaves nothing that could run once more.
-    if (path && !first && ofNoFile === 0)
+    if (path && !first && ofNoFile.length === 0)
       writeFileSync(path, JSON.stringify({ failed: [...failed], others: ofOthers }))
     for (const file of first ? [] : failed) say(`Failed: ${file}`)
     for (const file of first?.failed ?? []) say(`Failed at first, so look into this file: ${file}`)
@@ -53,11 +54,15 @@ export default class ClosingLine implements Reporter {
   }
 }
 
-/** The files in which errors outside of every test happened, and how many such errors name no file. */
-function errorsOf(errors: readonly unknown[]): [files: string[], ofNoFile: number] {
+/** The files in which errors outside of every test happened, and what the errors say that name no file. */
+function errorsOf(errors: readonly unknown[]): [files: string[], ofNoFile: string[]] {
   const paths = errors.map((error) => (error as { VITEST_TEST_PATH?: unknown }).VITEST_TEST_PATH)
   const files = paths.filter((path) => typeof path === 'string')
-  return [files.map((path) => relative(process.cwd(), path)), errors.length - files.length]
+  const others = errors.filter((_, i) => typeof paths[i] !== 'string')
+  return [
+    files.map((path) => relative(process.cwd(), path)),
+    others.map((error) => String((error as { message?: unknown }).message ?? error).slice(0, 500)),
+  ]
 }
 
 const say = (line: string) => process.stdout.write(`\n${line}\n`)
