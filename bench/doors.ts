@@ -16,6 +16,7 @@ import { median } from './support/target.ts'
 const rounds = 9
 const mostRatio = 1.3
 const mostCallMs = 2
+const mostStopMs = 100
 const pieces = 300
 const tools = 500
 
@@ -36,9 +37,15 @@ const shed = definePlugin({
   ),
 })
 
-/** Answers with one piece, or with many that come one after the other. */
-async function* answer({ messages }: ModelRequest): AsyncGenerator<Delta> {
-  const isLong = JSON.stringify(messages.at(-1)).includes('long')
+/** Answers with one piece, with many that come one after the other, or with one and no end, until it is stopped. */
+async function* answer({ messages, signal }: ModelRequest): AsyncGenerator<Delta> {
+  const asked = JSON.stringify(messages.at(-1))
+  if (asked.includes('endless')) {
+    signal.addEventListener('abort', () => process.send?.({ stoppedAt: timeNow() }))
+    yield { type: 'text', text: 'And on' }
+    await sleep(60_000, undefined, { signal })
+  }
+  const isLong = asked.includes('long')
   if (!isLong) {
     yield { type: 'text', text: 'Done.' }
     return
@@ -48,6 +55,9 @@ async function* answer({ messages }: ModelRequest): AsyncGenerator<Delta> {
     await sleep(1)
   }
 }
+
+/** The time by a clock that the processes of this machine share. */
+const timeNow = () => performance.timeOrigin + performance.now()
 
 async function serve(): Promise<void> {
   const many = '1000000'
@@ -149,6 +159,24 @@ class Served {
     return ((await this.#cpu()) - before) / times
   }
 
+  /** How long after the client has left the model's signal fires, in milliseconds. */
+  async stop(asked: (message: string, id: string) => Asked): Promise<number> {
+    const leaving = new AbortController()
+    const response = await this.#send(asked('endless', await this.#session()), leaving.signal)
+    const reader = response.body?.getReader()
+    let text = ''
+    while (!text.includes('And')) {
+      const read = await reader?.read()
+      if (!read || read.done) throw new Error(`The answer ended: ${text.slice(0, 500)}`)
+      text += Buffer.from(read.value).toString()
+    }
+    const stopped = once(this.#child, 'message')
+    const left = timeNow()
+    leaving.abort()
+    const [{ stoppedAt }] = (await stopped) as [{ stoppedAt: number }]
+    return stoppedAt - left
+  }
+
   async #session(): Promise<string> {
     const response = await fetch(`${this.#url}/sessions`, {
       method: 'POST',
@@ -157,8 +185,15 @@ class Served {
     return z.object({ sessionId: z.string() }).parse(await response.json()).sessionId
   }
 
-  async #ask({ path, headers, body }: Asked): Promise<void> {
-    const response = await fetch(this.#url + path, {
+  async #ask(asked: Asked): Promise<void> {
+    const response = await this.#send(asked)
+    const text = await response.text()
+    const isGood = response.ok && !text.includes('"isError":true') && !text.includes('RUN_ERROR')
+    if (!isGood) throw new Error(`${asked.path}: ${response.status} ${text.slice(0, 500)}`)
+  }
+
+  #send({ path, headers, body }: Asked, signal?: AbortSignal): Promise<Response> {
+    return fetch(this.#url + path, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${this.#key}`,
@@ -166,10 +201,8 @@ class Served {
         ...headers,
       },
       body: JSON.stringify(body),
+      ...(signal && { signal }),
     })
-    const text = await response.text()
-    const isGood = response.ok && !text.includes('"isError":true') && !text.includes('RUN_ERROR')
-    if (!isGood) throw new Error(`${path}: ${response.status} ${text.slice(0, 500)}`)
   }
 
   async #cpu(): Promise<number> {
@@ -210,6 +243,13 @@ async function measure(): Promise<void> {
   isOver ||= median(calls) > mostCallMs
   console.log(
     `a call of a tool by /mcp, of ${tools} tools: ${median(calls).toFixed(2)} ms of CPU (goal: at most ${mostCallMs})`,
+  )
+  const stops: number[] = []
+  const openai = doors['openai-api']!
+  for (let round = 0; round < rounds; round++) stops.push(await served.stop(openai))
+  isOver ||= Math.max(...stops) > mostStopMs
+  console.log(
+    `from a client of the OpenAI API that leaves to the model's signal: ${median(stops).toFixed(1)} ms, at most ${Math.max(...stops).toFixed(1)} (goal: at most ${mostStopMs})`,
   )
   child.disconnect()
   if (isOver && process.env.BENCH_GATE) process.exitCode = 1
