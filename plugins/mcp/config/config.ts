@@ -124,7 +124,8 @@ function serverOf(
   env: Env,
   names: ReadonlySet<string>,
 ): ServerConfig | undefined {
-  const parsed = entrySchema.safeParse(given)
+  // A dozen entries at boot are not worth the program that zod would compile for them.
+  const parsed = entrySchema.safeParse(given, { jitless: true })
   if (!parsed.success) {
     const [fault] = faultsOf(parsed.error)
     throw new Error(`"${fault?.path || 'the entry'}" is wrong: ${fault?.message}.`)

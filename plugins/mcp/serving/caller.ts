@@ -1,4 +1,4 @@
-import type { RouteContext, User } from '#core'
+import type { OutsideTool, RouteContext, User } from '#core'
 
 /** Who sent a request, and what the request asks for. */
 export interface Caller {
@@ -7,4 +7,6 @@ export interface Caller {
   readonly requestId: string
   /** The plugins whose tools are meant; undefined for all. */
   readonly plugins: ReadonlySet<string> | undefined
+  /** The tool that is called, where there is one of the name. */
+  readonly tool: OutsideTool | undefined
 }

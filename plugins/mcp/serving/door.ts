@@ -2,6 +2,7 @@ import {
   type Database,
   type Log,
   type Oracle,
+  type OutsideTool,
   type OutsideTools,
   reply,
   type RouteContext,
@@ -60,18 +61,19 @@ export class Door {
     this.#opening ??= this.#open()
     const protocol = await this.#opening
     const headers = headersOf(req.headersDistinct)
-    const wrong = call && (await this.#disagreement(call, headers, user))
+    const tool = call && (await this.#toolOf(call, user))
+    const wrong = tool && call.hasParamHeaders && disagreementOf(tool, call.args, headers)
     if (wrong) return disagreeing(call.id, wrong)
     const request = new Request('http://localhost/mcp', { method: 'POST', headers, signal })
     const { searchParams } = new URL(koa.url, 'http://localhost')
-    const caller = { user, koa, requestId, plugins: wantedPlugins(searchParams) }
+    const caller = { user, koa, requestId, plugins: wantedPlugins(searchParams), tool }
     return protocol.answer(request, body, caller)
   }
 
-  async #disagreement(call: Called, headers: Headers, user: User) {
-    if (!call.hasParamHeaders || typeof call.name !== 'string') return undefined
-    const [tool] = await this.#parts.tools.list({ user, name: call.name })
-    return tool && disagreementOf(tool, call.args, headers)
+  async #toolOf({ name }: Called, user: User): Promise<OutsideTool | undefined> {
+    if (typeof name !== 'string' || name === askName) return undefined
+    const [tool] = await this.#parts.tools.list({ user, name })
+    return tool
   }
 
   async close(): Promise<void> {

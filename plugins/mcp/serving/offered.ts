@@ -1,5 +1,5 @@
 import type { Tool } from '@modelcontextprotocol/server'
-import { type OutsideTool, type OutsideTools, RuntimeError, type User } from '#core'
+import type { OutsideTool, OutsideTools, User } from '#core'
 
 /** The tool that is the agent itself. */
 export const askName = 'ask'
@@ -60,20 +60,6 @@ export async function offeredTo(
 
 /** The dialect of our schemas, which clients before 2026-07-28 do not take for granted. */
 const dialect = 'https://json-schema.org/draft/2020-12/schema'
-
-/** One tool of a caller; NOT_FOUND where there is none of the name, or `plugins` leaves it out. */
-export async function offeredTool(
-  name: string,
-  user: User,
-  tools: OutsideTools,
-  plugins: ReadonlySet<string> | undefined,
-): Promise<OutsideTool> {
-  const [found] = await tools.list({ user, name })
-  if (found && (plugins?.has(found.plugin) ?? true)) return found
-  throw new RuntimeError('NOT_FOUND', `There is no tool called "${name.slice(0, 64)}".`, {
-    hint: 'Ask for the list of tools.',
-  })
-}
 
 function toolOf(tool: OutsideTool): Tool {
   const known = made.get(tool)

@@ -14,12 +14,12 @@ import {
   Server,
   type ServerContext,
 } from '@modelcontextprotocol/server'
-import { type Log, type OutsideTools, RuntimeError, type Turns } from '#core'
+import { type Log, type OutsideTool, type OutsideTools, RuntimeError, type Turns } from '#core'
 import { answerOf, errorAnswer, failed, mostResultBytes, questionOf } from './answers.ts'
 import { ask } from './ask.ts'
 import type { Caller } from './caller.ts'
 import type { AskedCall, Consents, Sealed } from './consent.ts'
-import { askName, mayApprove, offeredTo, offeredTool } from './offered.ts'
+import { askName, mayApprove, offeredTo } from './offered.ts'
 import { AsksClient, type Questions, withClient } from './questions.ts'
 
 /** What the protocol is spoken over. */
@@ -136,7 +136,7 @@ class Call {
   async #call(name: string, args: Readonly<Record<string, unknown>>): Promise<Answer> {
     const { user, requestId } = this.#caller
     const { tools, consents } = this.#parts
-    const tool = await this.#toolOf(name)
+    const tool = this.#toolOf(name)
     const asked: AskedCall = { did: user.did, tool: name, args }
     const sealed = this.#brought(asked)
     const decision = user.can(mayApprove) ? 'approve' : await this.#decisionIn(sealed)
@@ -165,14 +165,11 @@ class Call {
     }
   }
 
-  async #toolOf(name: string) {
-    const { user, plugins } = this.#caller
-    try {
-      return await offeredTool(name, user, this.#parts.tools, plugins)
-    } catch (error) {
-      if (!(error instanceof RuntimeError) || error.code !== 'NOT_FOUND') throw error
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, error.message)
-    }
+  #toolOf(name: string): OutsideTool {
+    const { tool, plugins } = this.#caller
+    if (tool && (plugins?.has(tool.plugin) ?? true)) return tool
+    const message = `There is no tool called "${name.slice(0, 64)}".`
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, message)
   }
 
   /** The state that came with the call, where there is one. One that is not ours, or not of this very call, is refused. */
