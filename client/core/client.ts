@@ -43,6 +43,9 @@ export interface Models {
   readonly default: string
 }
 
+/** The code that finds oracles, which comes when one is looked for. */
+export const resolving = () => import('../later/resolve.ts')
+
 /** The library without React: the stores of one user, to read and to follow. */
 export class OracleClient {
   readonly wallet: IWalletProps
@@ -64,7 +67,7 @@ export class OracleClient {
     )
     this.transactSignX =
       options.transactSignX ??
-      (() => Promise.reject(new OracleError('invalid_request', 'This client signs nothing.')))
+      (() => Promise.reject(new OracleError('invalid_request', 'There is no signer.')))
   }
 
   /** Where an oracle answers, from its DID. */
@@ -74,8 +77,7 @@ export class OracleClient {
     return this.#once('config', oracleDid, overrides, () => {
       return new Resource(async (self) => {
         if (apiUrl) return { apiUrl, wsUrl: wsUrl ?? apiUrl }
-        const { resolveOracle } = await import('../later/resolve.ts')
-        return resolveOracle(self, oracleDid, this.options.resolverUrl, wsUrl)
+        return (await resolving()).resolveOracle(self, oracleDid, this.options, wsUrl)
       })
     })
   }

@@ -1,5 +1,6 @@
+import type { OracleClient } from '../core/client.ts'
 import { OracleError, toOracleError } from '../core/error.ts'
-import type { AuthzConfig, OracleConfig } from '../core/records.ts'
+import type { AuthzConfig, OracleConfig, Overrides } from '../core/records.ts'
 import { ask, readJson, trimmed } from '../core/request.ts'
 import { onReturn } from '../core/timing.ts'
 import { endpointsOf, type DidDocument, type Endpoints } from './endpoints.ts'
@@ -31,7 +32,7 @@ const known = new Map<string, Kept>()
 export async function resolveOracle(
   owner: Owner,
   oracleDid: string,
-  resolverUrl: string | undefined,
+  { resolverUrl }: { readonly resolverUrl?: string | undefined },
   wsUrl: string | undefined,
 ): Promise<OracleConfig> {
   const key = `${prefix}${resolverUrl ?? ''} ${oracleDid}`
@@ -96,21 +97,37 @@ type Facts = OracleConfig & {
 async function read(oracleDid: string, resolverUrl: string | undefined): Promise<OracleConfig> {
   const document = documentAddress(oracleDid, resolverUrl)
   const endpoints = document ? named(await json<DidDocument>(document)) : undefined
-  const at = endpoints?.apiUrl ?? location.origin
-  const { payments, ...facts } = await json<Facts>(`${at}/.well-known/oracle.json`)
-  if (facts.did !== oracleDid && facts.entityDid !== oracleDid)
-    throw new Refused(`${at} is the oracle ${facts.did}`)
+  const facts = await factsAt(endpoints?.apiUrl ?? location.origin, oracleDid)
   const config = {
     ...facts,
     apiUrl: endpoints?.apiUrl ?? trimmed(facts.apiUrl),
     wsUrl: endpoints?.wsUrl ?? facts.wsUrl,
-    ...(payments?.authConfig && { authConfig: payments.authConfig }),
   }
   for (const url of [config.apiUrl, config.wsUrl])
     if (globalThis.location?.protocol === 'https:' && /^(http|ws):/.test(url))
       throw new Refused(`${url} is not encrypted, and this page came by https`)
   return config
 }
+
+/** What the oracle at an address says of itself. An address that leads to another oracle says nothing of this one. */
+async function factsAt(at: string, oracleDid: string): Promise<Omit<Facts, 'payments'>> {
+  const { payments, ...facts } = await json<Facts>(`${at}/.well-known/oracle.json`)
+  if (facts.did !== oracleDid && facts.entityDid !== oracleDid)
+    throw new Refused(`${at} is the oracle ${facts.did}`)
+  return { ...facts, ...(payments?.authConfig && { authConfig: payments.authConfig }) }
+}
+
+/** What an oracle says of itself where the page has named its address; no DID is looked up then. */
+export const open = (
+  _: OracleClient,
+  [oracleDid, overrides]: readonly [string, Overrides?],
+  tell: (facts: Partial<OracleConfig>) => void,
+) => ({
+  async read() {
+    const at = overrides?.baseUrl
+    if (at) await factsAt(trimmed(at), oracleDid).then(tell, () => {})
+  },
+})
 
 function named(document: DidDocument): Endpoints {
   try {

@@ -6,9 +6,11 @@ import type {
   Capabilities,
   Capability,
   ModelInfo,
+  OracleConfig,
   Overrides,
 } from '../core/records.ts'
-import type { ChatAddress } from '../core/client.ts'
+import { resolving, type ChatAddress } from '../core/client.ts'
+import { useLate } from './use-late.ts'
 import { useStore } from './use-store.ts'
 
 /** What `useOraclesConfig` returns. */
@@ -30,9 +32,22 @@ export interface OraclesConfigResult {
 /** Where an oracle answers, its model and its price, found by its DID. */
 export function useOraclesConfig(oracleDid: string, overrides?: Overrides): OraclesConfigResult {
   const { data, isLoading, error } = useStore(useClient().config(oracleDid, overrides))
-  const { wsUrl, model = null, price = null, authConfig, isStale = false } = data ?? {}
+  // Where a page names the address, what the oracle says of itself comes behind it, and nobody waits for that.
+  const facts = useLate(
+    [oracleDid, overrides] as const,
+    {} as Partial<OracleConfig>,
+    ['read'],
+    resolving,
+  )
+  const { apiUrl, wsUrl, model, price, authConfig, isStale = false } = { ...facts, ...data }
   return {
-    config: { apiUrl: data?.apiUrl ?? null, socketUrl: wsUrl ?? null, model, price, authConfig },
+    config: {
+      apiUrl: apiUrl ?? null,
+      socketUrl: wsUrl ?? null,
+      model: model ?? null,
+      price: price ?? null,
+      authConfig,
+    },
     isLoading,
     isReady: !!data,
     isStale,

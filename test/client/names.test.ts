@@ -10,7 +10,7 @@ const bareInstall =
 
 it('no document and no message installs a package of ours by its bare name', () => {
   const paths = globSync(
-    ['*.md', '{docs,client,core,plugins,scripts,examples}/**/*.{md,ts,tsx,json}'],
+    ['*.md', '{cli,docs,client,core,deploy,plugins,scripts,examples}/**/*.{md,ts,tsx,json}'],
     { cwd: root, exclude: (path) => /node_modules|dist|built/.test(path) },
   )
   expect(paths.length).toBeGreaterThan(100)

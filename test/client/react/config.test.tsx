@@ -194,10 +194,10 @@ it('keeps the path of an endpoint, and calls below it', async () => {
   expect(asked.at(-1)).toBe(`${base}/models`)
 })
 
-it('overrides ask nobody', async () => {
+it('overrides look nobody up: what the oracle at that address says of itself comes behind the address', async () => {
   const client = clientWith('https://nobody.example')
   const seen = hook(
-    () => useOraclesConfig('did:ixo:nobody', { baseUrl: `${app.url}/`, wsUrl: 'wss://x.example' }),
+    () => useOraclesConfig(twin, { baseUrl: `${app.url}/`, wsUrl: 'wss://x.example' }),
     (child) => (
       <OraclesProvider {...mint} initialWallet={initialWallet}>
         {child}
@@ -210,7 +210,39 @@ it('overrides ask nobody', async () => {
     apiUrl: app.url,
     wsUrl: app.url,
   })
-  expect(asked).toEqual([])
+  await until(() => seen.now.config.price !== null)
+  expect(seen.now).toMatchObject({
+    config: {
+      apiUrl: app.url,
+      socketUrl: 'wss://x.example',
+      model: 'scripted',
+      price: '3 IXO',
+      authConfig: { oracleName: app.oracleDid },
+    },
+    error: null,
+  })
+  expect(asked).toEqual([`${app.url}/.well-known/oracle.json`])
+})
+
+it.each([
+  ['is another oracle', 'did:ixo:nobody', () => app.url],
+  ['says nothing of itself', twin, () => 'https://silent.example'],
+])('an address of the page’s own that %s is used, without model and price', async (_, did, at) => {
+  clientWith()
+  elsewhere = { 'https://silent.example/.well-known/oracle.json': 404 }
+  const seen = hook(
+    () => useOraclesConfig(did, { baseUrl: at() }),
+    (child) => (
+      <OraclesProvider {...mint} initialWallet={initialWallet}>
+        {child}
+      </OraclesProvider>
+    ),
+  )
+  await until(() => seen.now.isReady && asked.length > 0)
+  expect(seen.now).toMatchObject({
+    config: { apiUrl: at(), model: null, price: null },
+    error: null,
+  })
 })
 
 it.each([
