@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from 'react'
+import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { Call } from '../core/request.ts'
 import type { Overrides } from '../core/records.ts'
 import { useClient } from '../react/provider.ts'
@@ -114,17 +114,20 @@ export function useBranches(
     if (sessionId) read().catch(() => undefined)
     return () => void (isHere = false)
   }, [ask, readIds, path, sessionId, count])
-  return {
-    versionsOf(fromEnd) {
-      const at = ids.length - 1 - fromEnd
-      return at < 0 ? undefined : versionsAfter(branches, sessionId, ids[at - 1] ?? null)
-    },
-    async fork(fromEnd) {
-      const before = (await readIds()).at(-1 - fromEnd)
-      return ask(`${path}/fork`, { body: { before, branch: true } })
-    },
-    drop: (id) => ask(`/sessions/${encodeURIComponent(id)}`, { method: 'DELETE' }),
-  }
+  return useMemo(
+    () => ({
+      versionsOf(fromEnd) {
+        const at = ids.length - 1 - fromEnd
+        return at < 0 ? undefined : versionsAfter(branches, sessionId, ids[at - 1] ?? null)
+      },
+      async fork(fromEnd) {
+        const before = (await readIds()).at(-1 - fromEnd)
+        return ask(`${path}/fork`, { body: { before, branch: true } })
+      },
+      drop: (id) => ask(`/sessions/${encodeURIComponent(id)}`, { method: 'DELETE' }),
+    }),
+    [branches, ids, ask, readIds, path, sessionId],
+  )
 }
 
 function versionsAfter(

@@ -3,22 +3,22 @@ import { OracleError } from '../core/error.ts'
 import type { Attachment, IMessage, Overrides } from '../core/records.ts'
 import { useChat } from '../react/use-chat.ts'
 import { type AnnouncerWords, useChatAnnouncer } from '../react/use-chat-announcer.ts'
-import { useModels } from '../react/use-oracle.ts'
 import { useApproval, useRun } from '../react/use-run.ts'
-import { AddressContext, useAddress } from './address.ts'
+import { AddressContext } from './address.ts'
 import { Asking, faultsIn } from './asking.tsx'
 import { Composer } from './composer.tsx'
 import { useFollow, useLate } from './follow.ts'
-import { type Branches, useBranches } from './hooks.ts'
+import { useBranches } from './hooks.ts'
 import { useInstead } from './instead.tsx'
 import { straight } from './markdown/links.ts'
-import { Message, textOf } from './message.tsx'
+import { textOf } from './message.tsx'
+import { Messages } from './messages.tsx'
 import { ModelPicker } from './model-picker.tsx'
 import { isPassing } from './outbox.ts'
 import { type Components, useLook } from './parts.tsx'
-import { type ProgressOf, useProgress } from './progress.tsx'
+import { useProgress } from './progress.tsx'
 import { Told } from './told.tsx'
-import { type Feedback, useFeedback } from './use-feedback.ts'
+import { useFeedback } from './use-feedback.ts'
 import { useFiles } from './use-files.ts'
 import { type OutboxResult, useOutbox } from './use-outbox.ts'
 import { Waiting } from './waiting.tsx'
@@ -229,53 +229,6 @@ function Older({ onShow }: { readonly onShow: (() => void) | undefined }) {
     </button>
   )
 }
-
-interface MessagesProps {
-  readonly messages: readonly IMessage[]
-  readonly isSending: boolean
-  readonly waitingCall?: string
-  readonly branches: Branches
-  /** What the person said last: an answer that is asked for again answers it. */
-  readonly lastSaid?: IMessage
-  readonly progress: ReadonlyMap<string, ProgressOf>
-  readonly feedback: Feedback
-  readonly onSession: (sessionId: string) => void
-  readonly onInstead: (message: IMessage, text: string) => void
-}
-
-function Messages(props: MessagesProps) {
-  const { messages, isSending, waitingCall, branches, lastSaid, onSession, onInstead } = props
-  const { progress, feedback } = props
-  const { components } = useLook()
-  const { oracleDid, overrides } = useAddress()
-  const { model } = useModels(oracleDid, overrides)
-  const One = components.Message ?? Message
-  const end = messages.length - 1
-  return messages.map((message, nth) => (
-    <One
-      key={message.id}
-      message={message}
-      isStreaming={isSending && nth === end}
-      waitingCall={waitingCall}
-      versions={message.type === 'human' && !isSending ? branches.versionsOf(end - nth) : undefined}
-      canChange={!isSending && !message.id.startsWith('blob')}
-      progress={isRunning(message) ? progress : undefined}
-      rating={feedback.ratingOf(message)}
-      onRate={
-        feedback.isThere
-          ? (rating) => void feedback.rate(message, end - nth, rating).catch(() => undefined)
-          : undefined
-      }
-      usual={model}
-      onVersion={onSession}
-      onEdit={(text) => onInstead(message, text)}
-      onAgain={nth === end && lastSaid ? () => onInstead(lastSaid, textOf(lastSaid)) : undefined}
-    />
-  ))
-}
-
-const isRunning = ({ toolCalls = [] }: IMessage): boolean =>
-  toolCalls.some(({ status }) => status === 'isRunning')
 
 /** Says that the oracle thinks, and after eight seconds that the message is still on its way. */
 function Thinking({ isThinking }: { readonly isThinking: boolean }) {

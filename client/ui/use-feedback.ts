@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from 'react'
+import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { IMessage, Overrides } from '../core/records.ts'
 import { useClient } from '../react/provider.ts'
 import { idsOf, useAsk } from './hooks.ts'
@@ -54,7 +54,10 @@ export function useFeedback(oracleDid: string, sessionId: string, overrides?: Ov
     },
     [ask, sessionId],
   )
-  return { isThere, ratingOf: ({ id }) => ratings.get(id) ?? undefined, rate }
+  return useMemo(
+    () => ({ isThere, ratingOf: ({ id }: IMessage) => ratings.get(id) ?? undefined, rate }),
+    [isThere, ratings, rate],
+  )
 }
 
 interface Said {
