@@ -93,7 +93,7 @@ export default definePlugin({
       foreign: false,
       input: z.object({ city: z.string().max(60) }),
       run({ city }, { emit }) {
-        const card = { city, temperature: 24, unit: 'celsius', conditions: 'clear sky' }
+        const card = { city, temperature: 24, units: 'celsius', conditions: 'clear sky' }
         emit.component('WeatherCard', card)
         return card
       },

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { definePlugin } from '#core'
+import { builtView, definePlugin } from '#core'
 import { openMeteo } from './open-meteo.ts'
 import { daySchema, readingSchema, unitSchema } from './reading.ts'
 
@@ -80,6 +80,20 @@ export default definePlugin({
         state.lastCity = forecast.city
         return forecast
       },
+    },
+  },
+
+  web: {
+    '/weather-page': builtView(
+      '/weather-page/view.js',
+      new URL('./built/view.js', import.meta.url),
+    ),
+  },
+  views: {
+    'weather-card': {
+      label: { en: 'Weather', sw: 'Hali ya hewa', fr: 'Météo' },
+      module: '/weather-page/view.js',
+      within: 'answer',
     },
   },
 

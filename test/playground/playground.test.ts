@@ -293,6 +293,9 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await page.locator('[data-tool=WeatherCard]').getByText('Lusaka').first().waitFor()
     await ready(page)
     await expect.poll(() => page.locator('.oc-ai .oc-markdown').last().innerText()).toMatch(/24\.5/)
+    const card = page.locator('.weather-card')
+    await card.getByText('24.5°C').waitFor()
+    expect(await card.innerText()).toMatch(/Lusaka, Zambia\s+mainly clear/)
 
     await show(page, 'Capabilities')
     const plugin = page.getByRole('article', { name: 'weather' })
@@ -302,6 +305,11 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await show(page, 'Wire')
     await page.getByLabel('Filter').fill('get_current_weather')
     await page.locator('.traffic').getByText('tool_call').first().waitFor()
+
+    await show(page, 'Chat')
+    await page.reload()
+    await card.getByText('Lusaka').waitFor()
+    expect(await card.count()).toBe(1)
     expect(complaints).toEqual([])
   })
 
