@@ -41,17 +41,25 @@ await onEachDatabase('the limit', (where) => {
   }, 120_000)
 
   test('the same request id ten times at once is one run and one charge, and its answer also over the limit', async () => {
-    const app = await paidApp({ where, env: { ...env, PAYMENTS_FIRST_CREDIT: '5000' } })
-    const user = await app.user()
+    const more = { ...env, PAYMENTS_FIRST_CREDIT: '5000' }
+    const first = await paidApp({ where, env: more })
+    const second = where.databaseUrl ? await paidApp({ where, env: more }) : first
+    const words = `words of one who says the same to both ${where.databaseUrl ?? ''}`
+    const users = await Promise.all([first, second].map((app) => app.user(words)))
+    const user = users[0]!
     const sessionId = await session(user)
     const requestId = randomUUID()
-    const say = (id: string) =>
-      user.post(`/messages/${sessionId}`, { message: 'Hello', stream: false, requestId: id })
-    const answers = await Promise.all(Array.from({ length: 10 }, () => say(requestId)))
+    const say = (id: string, nth = 0) =>
+      users[nth % 2]!.post(`/messages/${sessionId}`, {
+        message: 'Hello',
+        stream: false,
+        requestId: id,
+      })
+    const answers = await Promise.all(Array.from({ length: 10 }, (_, nth) => say(requestId, nth)))
     expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(0)
     expect(await settledAccount(user)).toMatchObject({ owed: '5000' })
     expect((await say(randomUUID())).status).toBe(402)
-    expect((await say(requestId)).status).toBe(200)
+    for (const nth of [0, 1]) expect((await say(requestId, nth)).status).toBe(200)
     expect((await user.get('/payments/charges')).body.charges).toHaveLength(1)
   })
 
