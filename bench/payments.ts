@@ -3,9 +3,8 @@
  * and that of a boot up to its first answer. Two of the servers are alike and without the plugin, and what they differ by is the
  * noise. BENCH_DATABASE_URL measures on PostgreSQL.
  *
- * Two processes of one program differ by several per cent for as long as they live, so no number of rounds tells a plugin's
- * cost from theirs. The servers are therefore started anew several times, each time in another order. Within one such
- * generation short rounds alternate, so that what else the machine does meets all of them.
+ * Two processes of one program differ by several per cent for as long as they live, so the servers of the turns share a process,
+ * in which short rounds alternate. The process is started anew several times, each time with the servers in another order.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,8 +18,8 @@ import { allEnded, Server, start } from './support/turn-client.ts'
 const { values } = parseArgs({
   options: {
     generations: { type: 'string', default: '8' },
-    rounds: { type: 'string', default: '20' },
-    sessions: { type: 'string', default: '20' },
+    rounds: { type: 'string', default: '24' },
+    sessions: { type: 'string', default: '15' },
     boots: { type: 'string', default: '30' },
   },
 })
@@ -28,7 +27,7 @@ const generations = Number(values.generations)
 const rounds = Number(values.rounds)
 const perRound = Number(values.sessions)
 const boots = Number(values.boots)
-const warmUp = 300
+const warmUps = 8
 
 const folder = mkdtempSync(join(tmpdir(), 'bench-payments-'))
 const kinds = ['off', 'off again', 'no price', 'price'] as const
@@ -68,23 +67,20 @@ function report(what: string, costs: Costs): void {
   }
 }
 
-/** What a turn costs with each kind of server in one generation of them: the median of its rounds. */
+/** What a turn costs with each kind of server in one process of them: the median of its rounds. */
 async function generation(nth: number, model: number): Promise<Record<Kind, number>> {
-  const servers = new Map<Kind, Server>()
-  for (const kind of inTurn(nth)) {
-    // Ten other plugins, as apps have: the first plugin whose tools are loaded on demand costs more than the others.
-    const args = [String(model), join(folder, `${nth} ${kind}`), 'always', '10']
-    const server = await Server.start('turn-server.ts', args, { BENCH_PRICE: priceOf[kind] })
-    servers.set(kind, server)
-    await server.cost(await server.sessions(warmUp))
-  }
+  const order = inTurn(nth)
+  const args = [String(model), join(folder, String(nth)), ...order.map((kind) => priceOf[kind])]
+  const servers = await Server.startAll('priced-servers.ts', args)
   const costs = none()
-  for (let round = 0; round < rounds; round++)
-    for (const kind of inTurn(round)) {
-      const server = servers.get(kind)!
-      costs[kind].push(await server.cost(await server.sessions(perRound)))
+  // The first rounds only warm the process up.
+  for (let round = -warmUps; round < rounds; round++)
+    for (const i of inTurn(round + warmUps).map((kind) => order.indexOf(kind))) {
+      const server = servers[i]!
+      const cost = await server.cost(await server.sessions(perRound))
+      if (round >= 0) costs[order[i]!].push(cost)
     }
-  for (const server of servers.values()) server.stop()
+  for (const server of servers) server.stop()
   return {
     off: median(costs.off),
     'off again': median(costs['off again']),

@@ -27,14 +27,24 @@ type Env = Readonly<Record<string, string>>
 
 const children: ChildProcess[] = []
 
+/** Where a server of a process listens, and who it is. */
+interface Place {
+  readonly port: number
+  readonly did?: string
+}
+
 /** Starts a process of the bench, and waits until the process has sent its port. */
-export async function start(script: string, args: readonly string[], env: Env = {}) {
+export const start = (script: string, args: readonly string[], env: Env = {}) =>
+  begin<Place>(script, args, env)
+
+/** Starts a process of the bench, and waits for what the process sends first. */
+async function begin<T extends object>(script: string, args: readonly string[], env: Env) {
   const child = fork(join(import.meta.dirname, script), [...args], {
     env: { ...process.env, ...env },
     execArgv: [...process.execArgv, ...(process.env.BENCH_PROFILE === script ? profile : [])],
   })
   children.push(child)
-  const [ready] = (await once(child, 'message')) as [{ port: number; did?: string }]
+  const [ready] = (await once(child, 'message')) as [T]
   return { child, ...ready }
 }
 const profile = ['--cpu-prof', '--cpu-prof-dir=/tmp/bench-profile']
@@ -62,7 +72,17 @@ export class Server {
   }
 
   static async start(script: string, args: readonly string[], env?: Env): Promise<Server> {
-    const { child, port, did } = await start(script, args, env)
+    const { child, ...place } = await start(script, args, env)
+    return Server.#at(child, place)
+  }
+
+  /** The servers of a process that has several; the first one that is stopped ends them all. */
+  static async startAll(script: string, args: readonly string[], env: Env = {}): Promise<Server[]> {
+    const { child, servers } = await begin<{ servers: Place[] }>(script, args, env)
+    return Promise.all(servers.map((place) => Server.#at(child, place)))
+  }
+
+  static async #at(child: ChildProcess, { port, did }: Place): Promise<Server> {
     if (!did) return new Server(child, port, {})
     const invocation = await wallet.invoke({ audience: did, lifetime: 890 })
     return new Server(child, port, {
@@ -76,7 +96,7 @@ export class Server {
 
   stop(): void {
     this.#agent.destroy()
-    this.#child.disconnect()
+    if (this.#child.connected) this.#child.disconnect()
   }
 
   /** Sends a request whose answer nobody reads. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { definePlugin } from '#core'
 import { call, type ScriptedStep, type TestApp, type TestUser } from '#core/testing'
@@ -21,6 +22,17 @@ const till = definePlugin({
   requires: [payments],
   tools: {
     ring: { description: 'Rings.', input: z.object({}), effect: 'write', run: () => 'Rung.' },
+    print_elsewhere: {
+      description: 'Adds to the bill as another process does, which had the turn for a while.',
+      input: z.object({}),
+      effect: 'write',
+      async run(_, { db, user }) {
+        await sql`insert into payments_extras (run_id, key, did, amount, reason)
+          select run_id, 'elsewhere', did, 70, 'Paper' from payments_charges
+          where did = ${user.did} and status = 'held'`.execute(db)
+        return 'Printed.'
+      },
+    },
     print: {
       description: 'Prints.',
       input: z.object({}),
@@ -172,6 +184,13 @@ const cases: Readonly<
     steps: [call('print', {}), 'Printed.'],
     go: ({ until }) => until('done'),
     amount: '5041',
+    status: 'due',
+    lines: ['turn', 'extra'],
+  },
+  'what was added while another process had the turn': {
+    steps: [call('print_elsewhere', {}), 'Printed.'],
+    go: ({ until }) => until('done'),
+    amount: '5071',
     status: 'due',
     lines: ['turn', 'extra'],
   },

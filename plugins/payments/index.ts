@@ -44,8 +44,11 @@ function setup(boot: Boot) {
   return {
     service,
     /** Adds to what the turn under way costs, once a key: for plugins that require this one. */
-    charge: ({ user, session, requestId }: Turn, extra: ExtraOfTurn): Promise<void> =>
-      addExtra(service.db, { did: user.did, sessionId: session.id, requestId }, extra),
+    charge: ({ user, session, requestId }: Turn, extra: ExtraOfTurn): Promise<void> => {
+      const { db, books } = service
+      const turn = { did: user.did, sessionId: session.id, requestId }
+      return addExtra({ db, begun: books.begun }, turn, extra)
+    },
   }
 }
 

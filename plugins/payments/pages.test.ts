@@ -5,7 +5,7 @@ import { type Kysely, sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { freshDatabase } from '../../test/support/database.ts'
 import { onEachDatabase } from '../../test/support/each-database.ts'
-import { paidApp, session } from '../../test/support/paid-app.ts'
+import { paidApp, session, settledAccount } from '../../test/support/paid-app.ts'
 import { watchStatements } from '../../test/support/statements.ts'
 import { storeOf } from '../../test/support/store-of.ts'
 import payments from './index.ts'
@@ -67,6 +67,22 @@ await onEachDatabase('what a turn with a price writes', (where) => {
         where ${sql.ref(String(column))} in ('c', 'd')`.execute(db)
       expect(plan.rows.map(({ detail }) => detail).join()).toContain(`payments_charges_${index}`)
     }
+  })
+
+  test('the end of a turn reads nothing of the charge that began in its process', async () => {
+    const app = await paidApp({ where, env: { PAYMENTS_FIRST_CREDIT: '15000' } })
+    const user = await app.user()
+    const sessionId = await session(user)
+    const reads: string[] = []
+    onTestFinished(
+      watchStatements((text) => {
+        if (/^select charge\./.test(text)) reads.push(text)
+      }),
+    )
+    const message = { message: 'Hello', stream: false }
+    expect((await user.post(`/messages/${sessionId}`, message)).status).toBe(200)
+    expect(await settledAccount(user)).toMatchObject({ owed: '5000' })
+    expect(reads).toEqual([])
   })
 
   test('the account is looked at before a turn only where the turn before it left no room', async () => {

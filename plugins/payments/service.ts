@@ -1,5 +1,6 @@
 import type { AddressHashes } from './accounts/addresses.ts'
 import { type Books, ensureAccount, lockAccount } from './accounts/account.ts'
+import { BegunCharges } from './accounts/begun-charges.ts'
 import { presentAdvance, presentDue } from './accounts/claims.ts'
 import { Gate } from './accounts/gate.ts'
 import { Statements } from './accounts/statements.ts'
@@ -57,6 +58,7 @@ export class PaymentService {
     this.books = {
       terms: this.terms,
       statements: new Statements(this.db, this.terms),
+      begun: new BegunCharges(),
       now: () => parts.now(),
       hashOf: async (address) => (await this.#addressHashes()).of(address),
       send: async (trx, entry) => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { AddressHashes } from '../../plugins/payments/accounts/addresses.ts'
+import { BegunCharges } from '../../plugins/payments/accounts/begun-charges.ts'
 import { Gate } from '../../plugins/payments/accounts/gate.ts'
 import { Statements } from '../../plugins/payments/accounts/statements.ts'
 import { createContracts } from '../../plugins/payments/contracts/tables.ts'
@@ -88,6 +89,7 @@ export async function chargingServer(options: Partial<ReplicaOptions>): Promise<
   const books = {
     terms,
     statements: new Statements(db, terms),
+    begun: new BegunCharges(),
     now: () => new Date(),
     hashOf: (address: string) => hashes.of(address),
     send: async () => undefined,

@@ -1,12 +1,14 @@
 import type { Terms } from '../terms/terms.ts'
 import type { AccountRow, PaymentsDatabase } from '../tables.ts'
 import { takeNewAccount } from './addresses.ts'
+import type { BegunCharges } from './begun-charges.ts'
 import type { Statements } from './statements.ts'
 
 /** What a turn reads and writes accounts with. */
 export interface Books {
   readonly terms: Terms
   readonly statements: Statements
+  readonly begun: BegunCharges
   now(): Date
   /** The keyed hash of an address of a client. */
   hashOf(address: string): Promise<string>

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { type RunBeginning, type RunEnding, RuntimeError } from '#core'
 import { billOf } from '../terms/bill.ts'
 import type { ChargeRow, PaymentsDatabase } from '../tables.ts'
+import type { BegunCharges } from './begun-charges.ts'
 import { type Books, dayOf } from './account.ts'
 import { giveFreeTurn, takeFreeTurn } from './addresses.ts'
 import { openClaim } from './claims.ts'
@@ -24,8 +25,8 @@ export async function beginCharge(
 ): Promise<number | undefined> {
   const { terms, now, statements } = books
   const isFree = await takeFree(trx, books, did, address)
-  const left = isFree ? 0 : await statements.takeHold(trx, did, now().getTime())
-  if (left === undefined) return undefined
+  const taken = isFree ? undefined : await statements.takeHold(trx, did, now().getTime())
+  if (!isFree && !taken) return undefined
   await statements.begin(trx, {
     run_id: runId,
     did,
@@ -41,6 +42,10 @@ export async function beginCharge(
     created_at: now().getTime(),
     ended_at: null,
   })
+  if (!taken) return 0
+  const { balance, left } = taken
+  const held = { status: 'held', held: terms.maximum, free_day: null, free_address: null } as const
+  books.begun.note(runId, { did, balance, ...held })
   return left
 }
 
@@ -87,11 +92,13 @@ export async function endCharge(
   books: Books,
   run: RunEnding,
 ): Promise<void> {
-  const { statements, terms } = books
-  const charge = await statements.open(trx, run.runId)
+  const { statements, terms, begun } = books
+  const known = begun.take(run.runId)
+  const read = known ? undefined : await statements.open(trx, run.runId)
+  const charge = known ?? read
   if (charge?.status !== 'held') return
   const isFree = charge.free_day !== null
-  const extras = Number(charge.extras) > 0 ? await statements.extras(trx, run.runId) : []
+  const extras = Number(read?.extras ?? 0) > 0 ? await statements.extras(trx, run.runId) : []
   const bill = isFree ? { amount: 0, lines: [] } : billOf(run, terms, charge.held, extras)
   const from = await settleAccount(trx, books, charge, bill.amount)
   const status = isFree ? 'free' : endedAs[from.place]
@@ -103,9 +110,10 @@ export async function endCharge(
     lines: JSON.stringify(bill.lines),
     claim_id,
     ended_at: run.endedAt.getTime(),
+    extras: extras.length,
   })
-  // Somebody ended the charge between the two statements: the account gets back what this took, and is asked about again.
-  if (!isEnded) throw new Error(`The charge of run ${run.runId} ended elsewhere.`)
+  // Somebody ended the charge, or added to it, since it was read: the account gets back what this took, and it is read again.
+  if (!isEnded) throw new Error(`The charge of run ${run.runId} changed elsewhere.`)
   if (isFree && billOf(run, terms, Number.MAX_SAFE_INTEGER).amount === 0)
     await giveBack(trx, charge)
   if (status !== 'due' || from.grantedUntil === 0) return
@@ -169,7 +177,7 @@ export interface ExtraOfTurn {
  * request it is the one of its session. Where the turn costs nothing, or is over, nothing is added.
  */
 export async function addExtra(
-  db: PaymentsDatabase,
+  { db, begun }: { readonly db: PaymentsDatabase; readonly begun: BegunCharges },
   turn: { readonly did: string; readonly sessionId: string; readonly requestId: string },
   { key, amount, reason }: ExtraOfTurn,
 ): Promise<void> {
@@ -188,6 +196,7 @@ export async function addExtra(
     .executeTakeFirst()
   if (charge?.status !== 'held') return
   const runId = charge.run_id
+  begun.forget(runId)
   const { rows } = await sql<{ count: number }>`select count(*) as count from payments_extras
     where run_id = ${runId}`.execute(db)
   if (Number(rows[0]?.count) >= mostExtras) return

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { prepared } from '#core'
 import type { AccountRow, ChargeRow, PaymentsDatabase } from '../tables.ts'
 import type { Terms } from '../terms/terms.ts'
+import type { BegunCharge } from './begun-charges.ts'
 
 const big = (amount: number) => sql<number>`cast(${amount} as bigint)`
 
@@ -14,13 +15,23 @@ export interface Settlement {
   readonly from: 'balance' | 'credit' | 'nothing'
 }
 
-/** A charge that has to end, with the balance of its account, and how much other plugins added to it. */
-type Open = Pick<ChargeRow, 'did' | 'status' | 'held' | 'free_day' | 'free_address'> & {
-  readonly balance: number
+/** A charge that has to end, with the balance of its account, and how often other plugins added to it. */
+type Open = BegunCharge & { readonly extras: number }
+
+type ChargeEnd = Pick<
+  ChargeRow,
+  'run_id' | 'status' | 'amount' | 'lines' | 'claim_id' | 'ended_at'
+> & {
+  /** How often other plugins added to the charge, as the bill has it. */
   readonly extras: number
 }
 
-type ChargeEnd = Pick<ChargeRow, 'run_id' | 'status' | 'amount' | 'lines' | 'claim_id' | 'ended_at'>
+/** What an account has once a turn has set aside what it may cost. */
+interface Held {
+  /** What the user may spend beside it. */
+  readonly left: number
+  readonly balance: number
+}
 
 /** The statements that every turn with a price needs. Each is built once: building them would cost more than carrying them out. */
 export class Statements {
@@ -59,11 +70,11 @@ export class Statements {
 
   /**
    * Sets the most aside that a turn may cost, where there is room for it: one conditional update, so that no two turns take the
-   * same room. Resolves to what the user may spend beside it; undefined where there was no room.
+   * same room. Undefined where there was no room.
    */
-  async takeHold(trx: PaymentsDatabase, did: string, at: number): Promise<number | undefined> {
+  async takeHold(trx: PaymentsDatabase, did: string, at: number): Promise<Held | undefined> {
     const [row] = (await this.#hold({ did, at }, trx)).rows
-    return row && Number(row.left)
+    return row && { left: Number(row.left), balance: Number(row.balance) }
   }
 
   /** Records the charge of a turn. */
@@ -105,7 +116,7 @@ export class Statements {
     return (await this.#grow({ did, amount }, trx)).rows[0]?.id
   }
 
-  /** Writes how the charge of a run ended. False, and nothing is written, where it has ended before. */
+  /** Writes how the charge of a run ended. False, and nothing is written, where it has ended before, or was added to. */
   async end(trx: PaymentsDatabase, end: ChargeEnd): Promise<boolean> {
     return ((await this.#end(end, trx)).numAffectedRows ?? 0n) > 0n
   }
@@ -121,7 +132,7 @@ const holdStatement = (db: PaymentsDatabase, { maximum, credit, firstCredit }: T
       .set({ held: sql<number>`held + ${big(maximum)}`, touched_at: at })
       .where('did', '=', did)
       .where(sql<boolean>`${available} >= ${big(maximum)}`)
-      .returning(available.as('left'))
+      .returning([available.as('left'), 'balance'])
   })
 
 const beginStatement = (db: PaymentsDatabase) =>
@@ -215,5 +226,9 @@ const endStatement = (db: PaymentsDatabase) =>
         ended_at: end.ended_at,
       })
       .where('run_id', '=', end.run_id)
-      .where('status', '=', 'held'),
+      .where('status', '=', 'held')
+      .where(
+        sql<boolean>`(select count(*) from payments_extras where run_id = ${end.run_id})
+          = cast(${end.extras} as bigint)`,
+      ),
   )
