@@ -50,29 +50,31 @@ const none = (): Costs => ({ off: [], 'off again': [], 'no price': [], price: []
 const quantile = (values: readonly number[], part: number) =>
   values.toSorted((a, b) => a - b)[Math.round(part * (values.length - 1))] ?? NaN
 
-/** Says what each kind costs, and how that compares with the mean of the two servers without the plugin. */
+/**
+ * Says what each kind costs, and how that compares with the mean of the two servers without the plugin in the same round: the
+ * median, and between what it lies with a certainty of 95 %, however the rounds are spread.
+ */
 function report(what: string, costs: Costs): void {
   for (const kind of kinds) {
     const ratios = costs[kind].map(
       (cost, i) => cost / ((costs.off[i]! + costs['off again'][i]!) / 2),
     )
-    const [least, low, middle, high, most] = [0, 0.25, 0.5, 0.75, 1].map((part) =>
+    const margin = 0.98 / Math.sqrt(ratios.length)
+    const [least, middle, most] = [0.5 - margin, 0.5, 0.5 + margin].map((part) =>
       asPercent(quantile(ratios, part)),
     )
     const goal = kind === 'price' && what === 'turn' ? ' (at most +10 %)' : ''
     console.log(
-      `${what} | ${kind} | ${median(costs[kind]).toFixed(2)} ms | ${middle}${goal}` +
-        ` | half of all: ${low} to ${high}, all: ${least} to ${most}`,
+      `${what} | ${kind} | ${median(costs[kind]).toFixed(2)} ms | ${middle}${goal}, ${least} to ${most}`,
     )
   }
 }
 
-/** What a turn costs with each kind of server in one process of them: the median of its rounds. */
-async function generation(nth: number, model: number): Promise<Record<Kind, number>> {
+/** Adds what a turn costs with each kind of server, in the rounds of one process that has them all. */
+async function measure(nth: number, model: number, costs: Costs): Promise<void> {
   const order = inTurn(nth)
   const args = [String(model), join(folder, String(nth)), ...order.map((kind) => priceOf[kind])]
   const servers = await Server.startAll('priced-servers.ts', args)
-  const costs = none()
   // The first rounds only warm the process up.
   for (let round = -warmUps; round < rounds; round++)
     for (const i of inTurn(round + warmUps).map((kind) => order.indexOf(kind))) {
@@ -81,21 +83,12 @@ async function generation(nth: number, model: number): Promise<Record<Kind, numb
       if (round >= 0) costs[order[i]!].push(cost)
     }
   for (const server of servers) server.stop()
-  return {
-    off: median(costs.off),
-    'off again': median(costs['off again']),
-    'no price': median(costs['no price']),
-    price: median(costs.price),
-  }
 }
 
 async function turns(): Promise<void> {
   const { port } = await start('endpoint.ts', [])
   const costs = none()
-  for (let nth = 0; nth < generations; nth++) {
-    const found = await generation(nth, port)
-    for (const kind of kinds) costs[kind].push(found[kind])
-  }
+  for (let nth = 0; nth < generations; nth++) await measure(nth, port, costs)
   report('turn', costs)
 }
 
