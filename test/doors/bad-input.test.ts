@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
-import { scriptedModel, testApp } from '#core/testing'
+import { call, scriptedModel, testApp, type ScriptedStep } from '#core/testing'
 import agUi from '../../plugins/ag-ui/index.ts'
 import aiSdk from '../../plugins/ai-sdk/index.ts'
+import openaiApi from '../../plugins/openai-api/index.ts'
 
 const own = definePlugin({
   name: 'own',
@@ -141,3 +142,112 @@ test('ten times the same request at once is one turn', async () => {
     expect(model.requests).toHaveLength(nth + 1)
   }
 })
+
+/** Requests of each door for a turn with a tool of its client, and for going on with what the client found. */
+const withTool = {
+  '/openai/v1/chat/completions': {
+    asks: (): object => ({
+      model: 'oracle',
+      messages: [{ role: 'user', content: 'Where?' }],
+      tools: [{ type: 'function', function: { name: 'where' } }],
+    }),
+    callOf: (text: string) => /"id":"(call_\w+)"/.exec(text)?.[1] ?? '',
+    results: (ids: readonly string[]): object => ({
+      model: 'oracle',
+      messages: [
+        { role: 'user', content: 'Where?' },
+        ...ids.map((id) => ({ role: 'tool', tool_call_id: id, content: 'Lusaka' })),
+      ],
+    }),
+  },
+  '/ai-sdk/chat': {
+    asks: (): object => ({
+      id: 'here',
+      messages: [{ id: 'a', role: 'user', parts: [{ type: 'text', text: 'Where?' }] }],
+      tools: [{ name: 'where' }],
+    }),
+    callOf: (text: string) => /"toolCallId":"([^"]+)"/.exec(text)?.[1] ?? '',
+    results: (ids: readonly string[]): object => ({
+      id: 'here',
+      messages: [
+        { id: 'a', role: 'user', parts: [{ type: 'text', text: 'Where?' }] },
+        {
+          ...{ id: 'b', role: 'assistant' },
+          parts: ids.map((toolCallId) => ({
+            ...{ type: 'tool-where', toolCallId, state: 'output-available', input: {} },
+            output: 'Lusaka',
+          })),
+        },
+      ],
+      tools: [{ name: 'where' }],
+    }),
+  },
+  '/ag-ui': {
+    asks: (): object => ({
+      ...{ threadId: 'here', runId: randomUUID() },
+      messages: [{ id: 'a', role: 'user', content: 'Where?' }],
+      tools: [{ name: 'where' }],
+    }),
+    callOf: (text: string) => /"toolCallId":"([^"]+)"/.exec(text)?.[1] ?? '',
+    results: (ids: readonly string[]): object => ({
+      ...{ threadId: 'here', runId: randomUUID() },
+      messages: [
+        { id: 'a', role: 'user', content: 'Where?' },
+        ...ids.map((toolCallId, n) => ({
+          ...{ id: `r${n}`, role: 'tool', toolCallId, content: 'Lusaka' },
+        })),
+      ],
+      tools: [{ name: 'where' }],
+    }),
+  },
+}
+
+/** An app in which two people have a key each. */
+async function twoPeople(steps: readonly ScriptedStep[]) {
+  const model = scriptedModel(steps)
+  const app = await testApp({ plugins: [aiSdk, agUi, openaiApi, own], model })
+  onTestFinished(() => app.close())
+  const person = async (path: string) => {
+    const { body } = await (await app.user()).post('/keys', { name: 'a client' })
+    return async (given: object) => {
+      const answer = await fetch(app.url + path, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${body.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(given),
+      })
+      return { status: answer.status, text: await answer.text() }
+    }
+  }
+  return { model, person }
+}
+
+test.each(Object.entries(withTool))(
+  '%s: a result of another’s run counts for nobody, and two of one call count once',
+  async (path, door) => {
+    const { model, person } = await twoPeople([call('where'), 'You are in Lusaka.'])
+    const [mine, other] = [await person(path), await person(path)]
+    const id = door.callOf((await mine(door.asks())).text)
+    expect(id).not.toBe('')
+    const stolen = await other(door.results([id]))
+    expect([400, 404, 409]).toContain(stolen.status)
+    expect(stolen.text).not.toContain('Lusaka')
+    expect(model.requests).toHaveLength(1)
+    // Both in one request, and once more: whichever of them is refused, the answer is made once.
+    const told = [await mine(door.results([id, id])), await mine(door.results([id]))]
+    expect(told.some(({ status, text }) => status === 200 && text.includes('Lusaka'))).toBe(true)
+    expect(model.requests).toHaveLength(2)
+  },
+)
+
+test.each(Object.entries(withTool))(
+  '%s: arguments of a client’s tool that are no object come to no client',
+  async (path, door) => {
+    for (const args of ['[1]', '"text"', '7', '{"a":']) {
+      const { model, person } = await twoPeople([{ call: 'where', args }, 'Sorry.'])
+      const told = await (await person(path))(door.asks())
+      expect([args, told.status, told.text.includes('Sorry.')]).toEqual([args, 200, true])
+      const read = model.requests[1]?.messages.findLast(({ role }) => role === 'tool')
+      expect([args, read?.content]).toEqual([args, expect.stringMatching(/object|JSON/i)])
+    }
+  },
+)
