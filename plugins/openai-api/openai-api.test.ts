@@ -34,11 +34,18 @@ const own = definePlugin({
   },
 })
 
+const shelf = definePlugin({
+  name: 'shelf',
+  summary: 'Has things.',
+  visibility: 'on-demand',
+  tools: { reach: { description: 'Reaches.', input: z.object({}), run: () => 'a book' } },
+})
+
 type Env = Readonly<Record<string, string>>
 
 async function open(steps: readonly ScriptedStep[], env: Env = {}) {
   const model = scriptedModel(steps)
-  const app = await testApp({ plugins: [openaiApi, own], model, env })
+  const app = await testApp({ plugins: [openaiApi, own, shelf], model, env })
   const user = await app.user()
   const keyOf = async (of = user) => String((await of.post('/keys', { name: 'a client' })).body.key)
   const apiKey = await keyOf()
@@ -258,6 +265,60 @@ await onEachDatabase('the openai package', ({ databaseUrl }) => {
     const elsewhere = await say('One', stranger)
     expect(elsewhere.text).toBe('Other.')
     expect(elsewhere.session).not.toBe(first.session)
+  })
+
+  test('a branch has what was loaded and nothing twice; a title in mid-answer disturbs nothing', async () => {
+    const going = Promise.withResolvers<void>()
+    const begun = Promise.withResolvers<void>()
+    await using at = await open(
+      [
+        call('load_capability', { names: ['shelf'] }),
+        'Loaded.',
+        'Two.',
+        'Edited.',
+        async () => {
+          begun.resolve()
+          await going.promise
+          return { text: ['Half and ', 'half.'] }
+        },
+        ...['A title', 'tags', 'follow-ups'],
+      ],
+      env,
+    )
+    const client = at.client({ 'X-OpenWebUI-Chat-Id': 'with a shelf' })
+    const lines: { role: 'user' | 'assistant'; content: string }[] = []
+    const say = async (content: string) => {
+      const { data, response } = await client.chat.completions
+        .create({ model: 'oracle', messages: [...lines, says(content)] })
+        .withResponse()
+      lines.push(says(content), {
+        role: 'assistant',
+        content: data.choices[0]?.message.content ?? '',
+      })
+      return response.headers.get('x-session-id')
+    }
+    await say('Load')
+    await say('Two')
+    lines.splice(2)
+    const branch = await say('Two, edited')
+    expect(at.model.requests.at(-1)?.tools.map(({ name }) => name)).toContain('reach')
+    const { messages } = (await at.user.get(`/messages/${branch}`)).body
+    const spoken = messages.map(({ content }: { content: string }) => content).filter(Boolean)
+    expect(spoken).toEqual(['Load', 'Loaded.', 'Two, edited', 'Edited.'])
+
+    const answering = say('Three')
+    await begun.promise
+    const aside = async (of: string, model = 'oracle') =>
+      (await client.chat.completions.create({ model, messages: [...lines, says(of)] })).choices[0]
+        ?.message.content
+    expect(await aside('### Task:\nGenerate a title for the chat.')).toBe('A title')
+    expect(await aside('### Task:\nGenerate tags.')).toBe('tags')
+    expect(await aside('What may the user ask next?', 'oracle-plain')).toBe('follow-ups')
+    going.resolve()
+    expect(await answering).toBe(branch)
+    expect(lines.at(-1)?.content).toBe('Half and half.')
+    expect((await at.user.get('/sessions')).body.total).toBe(2)
+    expect(at.model.remaining).toBe(0)
   })
 
   test('asks a person in words, who answers by the next message', async () => {

@@ -15,8 +15,10 @@ import { scriptedModel, testApp, type ScriptedStep } from '#core/testing'
 import a2a from '../../plugins/a2a/index.ts'
 import agUi from '../../plugins/ag-ui/index.ts'
 import aiSdk from '../../plugins/ai-sdk/index.ts'
+import mcpServers from '../../plugins/mcp/index.ts'
 import openaiApi from '../../plugins/openai-api/index.ts'
 import { onEachDatabase } from '../support/each-database.ts'
+import { message, send } from '../support/mcp-clients.ts'
 
 let isPaid = true
 const till = definePlugin({
@@ -36,7 +38,11 @@ type Env = Readonly<Record<string, string>>
 async function open(steps: readonly ScriptedStep[], env: Env) {
   isPaid = true
   const model = scriptedModel(steps)
-  const app = await testApp({ plugins: [a2a, agUi, aiSdk, openaiApi, till], model, env })
+  const app = await testApp({
+    plugins: [a2a, agUi, aiSdk, mcpServers, openaiApi, till],
+    model,
+    env,
+  })
   const user = await app.user()
   const apiKey = String((await user.post('/keys', { name: 'clients' })).body.key)
   const headers = { authorization: `Bearer ${apiKey}` }
@@ -59,6 +65,15 @@ async function open(steps: readonly ScriptedStep[], env: Env) {
         ...{ id, messages },
         transport: new DefaultChatTransport({ api: `${app.url}/ai-sdk/chat`, headers }),
       }),
+    /** Asks the agent by the tool of MCP. */
+    ask: async (words: string) =>
+      (
+        await send(
+          app,
+          apiKey,
+          message('tools/call', { name: 'ask', arguments: { message: words } }),
+        )
+      ).body.result,
     openai: new OpenAI({ baseURL: `${app.url}/openai/v1`, apiKey, maxRetries: 0 }),
     says: (value: string, contextId = '') => ({
       ...{ tenant: '', metadata: undefined, configuration: undefined },
@@ -89,8 +104,8 @@ await onEachDatabase('one oracle behind every door', ({ databaseUrl }) => {
 
   test('a conversation goes on over each of them, costs the same, and counts in the same limits', async () => {
     await using at = await open(
-      ['A.', 'B.', 'C.', 'D.'].map((text) => ({ text, usage })),
-      { ...env, TURNS_PER_DAY: '4' },
+      ['A.', 'B.', 'C.', 'D.', 'E.', 'F.'].map((text) => ({ text, usage })),
+      { ...env, TURNS_PER_DAY: '6' },
     )
     const front = at.front('one')
     front.addMessage({ id: '1', role: 'user', content: 'First' })
@@ -125,6 +140,15 @@ await onEachDatabase('one oracle behind every door', ({ databaseUrl }) => {
       Array(4).fill([5, 2]),
     )
 
+    const plain = await at.openai.chat.completions.create({
+      model: 'oracle',
+      messages: [{ role: 'user', content: 'Hello' }],
+    })
+    expect(plain.usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 2 })
+    const { session, text } = (await at.ask('Hello')).structuredContent
+    expect(text).toBe('F.')
+    expect((await at.user.get(`/sessions/${session}/runs`)).body.runs).toMatchObject([{ usage }])
+
     // The day's turns are used up, whichever way the next one comes.
     const late = at.chat('late')
     await late.sendMessage({ text: 'Fifth' })
@@ -136,6 +160,8 @@ await onEachDatabase('one oracle behind every door', ({ databaseUrl }) => {
       at.openai.chat.completions.create({ model: 'oracle', messages: messageOf }),
     ).rejects.toMatchObject({ status: 429 })
     await expect(agent.sendMessage(at.says('Fifth'))).rejects.toThrow()
+    expect(await at.ask('Fifth')).toMatchObject({ isError: true })
+    expect(at.model.requests).toHaveLength(6)
   })
 
   test('what is not paid for is a 402 in the form of each', async () => {
@@ -156,6 +182,9 @@ await onEachDatabase('one oracle behind every door', ({ databaseUrl }) => {
     const task = await (await at.agent()).sendMessage(at.says('Hello'))
     expect(task).toMatchObject({ status: { state: TaskState.TASK_STATE_REJECTED } })
     expect(JSON.stringify(task)).toContain('not paid for')
+    const told = await at.ask('Hello')
+    expect(told).toMatchObject({ isError: true })
+    expect(JSON.stringify(told)).toMatch(/not paid for.*PAYMENT_REQUIRED/)
     expect(at.model.requests).toHaveLength(0)
   })
 
