@@ -192,7 +192,15 @@ await onEachDatabase('A2A’s own client', ({ databaseUrl }) => {
   test('asks for what is needed, and goes on in the same task', async () => {
     wiped.length = 0
     await using at = await open(
-      [call('wipe', { what: 'logs' }), 'Wiped.', call('wipe', { what: 'more' }), 'I let it be.'],
+      [
+        ...[
+          call('wipe', { what: 'logs' }),
+          'Wiped.',
+          call('wipe', { what: 'more' }),
+          'I let it be.',
+        ],
+        ...[call('wipe', { what: 'rest' }), 'Three.', call('wipe', { what: 'last' })],
+      ],
       env,
     )
     const asked = await send(at.client, 'Wipe the logs')
@@ -208,6 +216,19 @@ await onEachDatabase('A2A’s own client', ({ databaseUrl }) => {
     const more = await send(at.client, 'More', { contextId })
     const left = await send(at.client, 'no', { contextId })
     expect([left.id, answerIn(left)?.endsWith('I let it be.')]).toEqual([more.id, true])
+    expect(wiped).toEqual(['logs'])
+    // Other words are a no, and a task of their own in the context.
+    const third = await send(at.client, 'And the rest', { contextId })
+    expect(third.status.state).toBe(TASK_STATE_INPUT_REQUIRED)
+    const other = await send(at.client, 'How many are there?', { contextId, taskId: third.id })
+    expect([other.status.state, answerIn(other)]).toEqual([TASK_STATE_COMPLETED, 'Three.'])
+    expect(other.id).not.toBe(third.id)
+    const before = sentTask.parse(await at.client.getTask(named(third.id)))
+    expect([before.status.state, before.status.message]).toEqual([TASK_STATE_CANCELED, undefined])
+    const last = await send(at.client, 'And the last', { contextId })
+    expect(last.status.state).toBe(TASK_STATE_INPUT_REQUIRED)
+    const cancelled = await at.client.cancelTask(named(last.id))
+    expect(cancelled.status?.state).toBe(TASK_STATE_CANCELED)
     expect(wiped).toEqual(['logs'])
     expect(at.model.remaining).toBe(0)
   })

@@ -81,6 +81,11 @@ export async function wholeTask(parts: TaskParts, turn: ListedTurn): Promise<Tas
   const ids = { id: turn.runId, contextId: turn.sessionId }
   const task = taskOf(ids, statusOf(parts.sdk, ids, 'WORKING', undefined, turn.startedAt))
   for await (const event of updatesOf(parts, ids, turn.lastRunId)) take(task, event)
+  // The events end with the question; what came of a task that was stopped there is known of the turn alone.
+  const { TASK_STATE_INPUT_REQUIRED } = parts.sdk.TaskState
+  const isStopped = turn.status === 'aborted' || turn.status === 'interrupted'
+  if (isStopped && task.status?.state === TASK_STATE_INPUT_REQUIRED)
+    task.status = statusOf(parts.sdk, ids, 'CANCELED')
   if (turn.endedAt && task.status) task.status.timestamp = turn.endedAt.toISOString()
   return task
 }
