@@ -26,7 +26,7 @@ const own = definePlugin({
     wipe: {
       description: 'Wipes.',
       input: z.object({ what: z.string() }),
-      approve: true,
+      approve: ({ what }) => (what === 'mine' ? 'Shall I really wipe what is yours?' : true),
       run: ({ what }) => {
         wiped.push(what)
         return 'wiped'
@@ -254,7 +254,10 @@ await onEachDatabase('a history that a client brings', ({ databaseUrl }) => {
       approvals: 'words',
     })
     const question = (await alone.ended).text
-    expect(question).toContain('"what":"mine"')
+    // A tool with a sentence of its own is asked for by it first.
+    expect(question).toMatch(
+      /^Shall I really wipe what is yours\? May I run "wipe" with \{"what":"mine"\}\? Answer yes or no\. \[\w{8}\]$/,
+    )
     const history = [says('Wipe mine'), answers(question)]
     const yes = (who: { did: string }) =>
       at.turns.start({
