@@ -108,8 +108,9 @@ export class ToolsOfTurn {
     const { definition, name } = record
     const { toolsForMs = usualMs } = definition
     const over = new AbortController()
-    const late = new RuntimeError('TOOL_TIMEOUT', `toolsFor of ${name} took too long.`)
-    const timer = setTimeout(() => over.abort(late), toolsForMs)
+    // The error is made where it is needed: its stack costs more than the rest of a turn's question.
+    const late = () => new RuntimeError('TOOL_TIMEOUT', `toolsFor of ${name} took too long.`)
+    const timer = setTimeout(() => over.abort(late()), toolsForMs)
     const signal = AbortSignal.any([turn.signal, over.signal])
     underWay(`toolsFor of ${name}`)
     try {
