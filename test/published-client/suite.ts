@@ -180,12 +180,16 @@ export function publishedClient(version: 18 | 19): void {
     })
 
     it('streams a reply, and finds it in the history', async () => {
-      const it = await start([{ text: ['Good ', 'day ', 'to ', 'you.'], paceMs: 30 }])
+      const it = await start([{ text: ['Good ', 'day ', 'to ', 'you.'], paceMs: 500 }])
       const hooked = chat(it, it.sessionId)
       await connected(hooked)
       await hooked.now.sendMessage('Hello')
-      const texts = new Set(hooked.seen.map(({ messages }) => messages.at(-1)?.content))
-      expect([...texts]).toEqual(expect.arrayContaining(['Good ', 'Good day to you.']))
+      const texts: string[] = hooked.seen.map(({ messages }) => messages.at(-1)?.content ?? '')
+      const whole = 'Good day to you.'
+      expect(texts).toContain(whole)
+      // Where the machine has no time, several pieces come at once.
+      const isPart = (text: string) => text !== '' && text !== whole && whole.startsWith(text)
+      expect(texts.some(isPart)).toBe(true)
       expect(hooked.seen.map(({ status }) => status)).toEqual(expect.arrayContaining(['streaming']))
       await until(() => hooked.now.status === 'ready' && hooked.now.messages.length === 2)
       expect(hooked.container.textContent).toBe('human: Helloai: Good day to you.')
