@@ -34,7 +34,7 @@ export class BegunCharges {
     return charge
   }
 
-  /** Somebody adds to the charge: its end reads the rows. */
+  /** What is remembered of the charge is not sure any more: its end reads the rows. */
   forget(runId: string): void {
     this.#charges.delete(runId)
   }

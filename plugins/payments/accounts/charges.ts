@@ -23,7 +23,9 @@ export async function beginCharge(
   books: Books,
   { runId, sessionId, requestId, did, address }: Beginning,
 ): Promise<number | undefined> {
-  const { terms, now, statements } = books
+  const { terms, now, statements, begun } = books
+  // The transaction may have run before and been rolled back.
+  begun.forget(runId)
   const isFree = await takeFree(trx, books, did, address)
   const taken = isFree ? undefined : await statements.takeHold(trx, did, now().getTime())
   if (!isFree && !taken) return undefined
@@ -45,7 +47,7 @@ export async function beginCharge(
   if (!taken) return 0
   const { balance, left } = taken
   const held = { status: 'held', held: terms.maximum, free_day: null, free_address: null } as const
-  books.begun.note(runId, { did, balance, ...held })
+  begun.note(runId, { did, balance, ...held })
   return left
 }
 
