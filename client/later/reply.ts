@@ -26,6 +26,7 @@ export class LiveReply {
   #fault: EventPayloads['error'] | undefined
   #dirty = false
   #model: string | undefined
+  #earlierCall: string | undefined
 
   constructor(requestId: string) {
     this.#requestId = requestId
@@ -72,7 +73,15 @@ export class LiveReply {
         ? { ...call, status, output, error: error as string | undefined, parts }
         : call,
     )
+    this.#earlierCall = id
     return [...history.slice(0, at), { ...message, toolCalls }]
+  }
+
+  /** The messages of a history up to the earlier call, behind which this reply stands; undefined where it ended no such call. */
+  before(history: readonly IMessage[]): readonly IMessage[] | undefined {
+    const isEarlier = ({ id }: { readonly id: string }) => id === this.#earlierCall
+    const at = history.findLastIndex(({ toolCalls }) => toolCalls?.some(isEarlier))
+    return at < 0 ? undefined : history.slice(0, at + 1)
   }
 
   /** Takes an event; true when the event changes what the chat shows. */

@@ -61,7 +61,7 @@ export class Turn {
     const at = history.findIndex(
       ({ id, run }) => id === this.requestId || (run && run.runId === this.heard),
     )
-    if (at < 0) return history
+    if (at < 0) return this.reply?.before(history) ?? history
     if (history[at]?.type === 'human') this.user ??= history[at]
     return history.slice(0, at)
   }

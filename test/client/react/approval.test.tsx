@@ -4,7 +4,7 @@ import { definePlugin } from '#core'
 import { scriptedModel } from '#core/testing'
 import { useApproval, useChat, useRun } from '../../../client/index.ts'
 import { heldModel } from '../../support/held-model.ts'
-import { tabStorage, testOracle } from '../oracle.ts'
+import { shortTiming, tabStorage, testOracle } from '../oracle.ts'
 import { hook, until } from '../page.ts'
 import { bank } from './bank.ts'
 
@@ -173,4 +173,39 @@ it('a run that goes on after an approval can be reloaded, and shows nothing twic
     ['', 1],
     ['It is paid.', undefined],
   ])
+})
+
+it('a reply behind an approval is shown once, though the page has the history before the end of the stream', async () => {
+  const model = scriptedModel([
+    { text: 'One moment.', calls: [call('pay', { amount: 5 })] },
+    'There, done.',
+  ])
+  await using oracle = await testOracle({ plugins: [bank([])], model })
+  const { oracleDid, overrides, proxy } = oracle
+  const sessionId = await oracle.session()
+  const address = { oracleDid, overrides, sessionId }
+  const seen = hook(
+    () => ({
+      chat: useChat({ ...address, onPaymentRequiredError }),
+      approval: useApproval(address),
+    }),
+    oracle.within(oracle.tab({ timing: { ...shortTiming, stallMs: 5_000 } })),
+  )
+  const words = () => seen.now.chat.messages.map(({ content }) => content)
+  await until(() => !seen.now.chat.isLoading)
+  await seen.now.chat.sendMessage('Pay')
+  await until(() => seen.now.approval.pending)
+  // The stream falls silent once the call has ended, and the server comes to the end of the run.
+  const isPaid = () => seen.now.chat.messages.some(({ toolCalls = [] }) => toolCalls[0]?.output)
+  proxy.silentAfter = 2
+  const going = seen.now.approval.approve()
+  await until(isPaid)
+  const run = () =>
+    oracle.tab().request<{ run: unknown }>(oracleDid, `/sessions/${sessionId}/run`, {}, overrides)
+  while ((await run()).run) await new Promise((resolve) => setTimeout(resolve, 50))
+  await seen.now.chat.refetchMessages()
+  proxy.silentAfter = Infinity
+  await going
+  await until(() => words().at(-1) === 'There, done.')
+  expect(words()).toEqual(['Pay', 'One moment.', 'There, done.'])
 })
