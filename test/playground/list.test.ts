@@ -56,7 +56,7 @@ await describeWith('chromium', 'the list of chats in the playground', (program) 
     const total = async () =>
       ((await (await fetch(`${app.url}/sessions`, { headers })).json()) as { total: number }).total
     expect(await total()).toBe(61)
-    // Without Undo it is gone after eight seconds; a page that closes counts as a yes.
+    // A page that closes counts as a yes.
     await chats.getByRole('button', { name: 'Delete: Tell me of animals' }).click()
     await expect.poll(() => rows.count()).toBe(0)
     await page.waitForTimeout(500)
@@ -65,4 +65,37 @@ await describeWith('chromium', 'the list of chats in the playground', (program) 
     await expect.poll(total).toBe(60)
     expect(complaints).toEqual([])
   }, 90_000)
+
+  it('a deletion that nobody takes back is one on the server, while the page stays open', async () => {
+    const { default: playground } = await import('../../plugins/playground/index.ts')
+    const app = await testApp({
+      plugins: [playground],
+      model: scriptedModel(['Fine.']),
+      env: { NODE_ENV: 'development' },
+    })
+    onTestFinished(() => app.close())
+    const page = await browser.newPage({ viewport: { width: 1280, height: 700 } })
+    onTestFinished(() => page.close())
+    page.setDefaultTimeout(30_000)
+    const complaints = complaintsOf(page)
+    const asking = page.waitForRequest((request) => request.url().includes('/sessions?'))
+    await page.goto(`${app.url}/playground/#/chat`)
+    const headers = await headersOf(await asking)
+    await page.getByLabel('Message', { exact: true }).fill('How are you?')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.locator('.oc-ai').getByText('Fine.').waitFor()
+    const { sessions } = (await (await fetch(`${app.url}/sessions`, { headers })).json()) as {
+      sessions: { sessionId: string }[]
+    }
+    const [{ sessionId } = { sessionId: '' }] = sessions
+    const messages = async () =>
+      (await fetch(`${app.url}/sessions/${sessionId}/messages`, { headers })).status
+    expect(await messages()).toBe(200)
+    const chats = page.getByRole('navigation', { name: 'Chats' })
+    await chats.getByRole('button', { name: 'Delete: How are you?' }).click()
+    await chats.getByRole('button', { name: 'Undo' }).waitFor()
+    await expect.poll(messages, { timeout: 60_000 }).toBe(404)
+    await chats.getByRole('button', { name: 'Undo' }).waitFor({ state: 'hidden' })
+    expect(complaints).toEqual([])
+  }, 120_000)
 })

@@ -1,6 +1,7 @@
 import { Fragment, memo, useMemo, useRef, useState, type ReactNode } from 'react'
 import { CopyButton } from '../copy.tsx'
 import { useWords } from '../words.ts'
+import { directionIn } from './direction.ts'
 import { parseInline, wordsOf } from './inline.ts'
 import { carriesMuch, otherHost, picture, safeAddress, straight } from './links.ts'
 import { tokensOf } from './scanner.ts'
@@ -79,7 +80,7 @@ const BlockView = memo(function BlockView({ block, look, isOpen = false, isTight
       return <Code {...block} isOpen={isOpen && block.isOpen} render={look.renderers.code} />
     case 'quote':
       return (
-        <blockquote dir="auto">
+        <blockquote dir={directionIn(block)}>
           <Blocks blocks={block.children} look={look} isOpen={isOpen} />
         </blockquote>
       )
@@ -160,7 +161,7 @@ function Table({
   const style = (nth: number) => (align[nth] ? { textAlign: align[nth] } : undefined)
   return (
     <div className="oc-table" tabIndex={0} role="region">
-      <table>
+      <table dir={directionIn(block)}>
         <thead>
           <tr>
             {head.map((cell, nth) => (

@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { testApp } from '#core/testing'
+import { complaintsOf, launch } from '../../support/browser.ts'
+import { heldModel } from '../../support/held-model.ts'
+import { kitPage } from '../../support/kit-page.ts'
+import { describeWith } from '../../support/services.ts'
+import { proxyTo } from '../proxy.ts'
+
+await describeWith('chromium', 'a page whose connection is lost for a while', (program) => {
+  it('says so to a screen reader, loudly after a while, tries when it is told to, and says that it is back', async () => {
+    const model = heldModel(['One '], ['two.'])
+    await using site = await kitPage()
+    await using app = await testApp({ plugins: [], model })
+    await using proxy = await proxyTo(app.url)
+    const browser = await launch(program)
+    try {
+      const page = await browser.newPage()
+      page.setDefaultTimeout(60_000)
+      const complaints = complaintsOf(page)
+      const seed = randomBytes(32).toString('base64')
+      await page.goto(site.address(proxy.url, app.oracleDid, { seed }))
+      await page.getByLabel('Message', { exact: true }).fill('Count')
+      await page.keyboard.press('Enter')
+      await page.locator('.oc-ai').getByText('One').waitFor()
+      const line = page.locator('.oc-connection')
+      proxy.isOffline = true
+      proxy.cutAll()
+      await line.getByRole('status').getByText('Connection lost.').waitFor()
+      await line.getByRole('alert').getByText('Connection lost.').waitFor()
+      // A try that leads nowhere leaves the line as it is.
+      await line.getByRole('button', { name: 'Try now' }).click()
+      expect(await line.getByRole('alert').innerText()).toContain('Connection lost.')
+      proxy.isOffline = false
+      await line
+        .getByRole('button', { name: 'Try now' })
+        .click()
+        .catch(() => {}) // It may be back by itself.
+      await line.getByRole('status').getByText('Connected again.').waitFor()
+      expect(await line.getByRole('button').count()).toBe(0)
+      model.goOn()
+      await page.locator('.oc-ai').getByText('One two.').waitFor()
+      // What the browser itself writes of a request that nobody answered is no word of the page.
+      expect(complaints.filter((text) => !/ERR_|WebSocket/.test(text))).toEqual([])
+    } finally {
+      await browser.close()
+    }
+  }, 240_000)
+})
