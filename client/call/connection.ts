@@ -176,10 +176,7 @@ function openedOf(channel: RTCDataChannel): Promise<void> {
     const late = setTimeout(
       () =>
         reject(
-          new OracleError(
-            'call_failed',
-            'No sound reaches the oracle: this network may let no UDP through.',
-          ),
+          new OracleError('call_failed', 'No sound arrives: the network may let no UDP through.'),
         ),
       openMs,
     )

@@ -126,4 +126,4 @@ async function askFor(kind: Kind): Promise<MediaStreamTrack> {
 const named: Readonly<Record<Kind, string>> = { audio: 'microphone', video: 'camera' }
 
 const unavailable = (kind: Kind, cause?: unknown) =>
-  new OracleError('media_unavailable', `There is no ${named[kind]} to be used.`, { cause })
+  new OracleError('media_unavailable', `There is no ${named[kind]}.`, { cause })

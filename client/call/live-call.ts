@@ -164,7 +164,7 @@ export class LiveCall {
     if (missing.length === 0) return
     throw new OracleError(
       'consent_needed',
-      `Sound or words of this call go to ${missing.join(', ')}: ask first.`,
+      `Sound or words go to ${missing.join(', ')}: ask first.`,
       { details: { consent: needed } },
     )
   }
