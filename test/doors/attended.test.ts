@@ -142,6 +142,12 @@ test('a header that says nothing is refused before anything begins', async () =>
   expect(at.model.requests).toHaveLength(0)
 })
 
+test('a turn goes on for thirty seconds without a reader where nobody says otherwise', () => {
+  const { signal } = new AbortController()
+  expect(attended({ signal }).whenAlone).toEqual({ stopAfterMs: 30_000 })
+  expect(attended({ signal, stopAfterMs: 5 }).whenAlone).toEqual({ stopAfterMs: 5 })
+})
+
 test('a server that closes is no client that leaves', () => {
   const closing = new AbortController()
   const { signal } = attended({ signal: closing.signal, stopAfterMs: 0 })
