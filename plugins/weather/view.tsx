@@ -15,7 +15,7 @@ const show: ShowView = (element, host) => {
 export default show
 
 const css = `
-  .weather-card { display: inline-flex; gap: 1.25rem; align-items: center; margin: 0.5rem 0.75rem 0.5rem 0;
+  .weather-card { display: flex; inline-size: fit-content; gap: 1.25rem; align-items: center; margin: 0.5rem 0.75rem 0.5rem 0;
     padding: 0.75rem 1rem; border: 1px solid var(--line); border-radius: 0.75rem }
   .weather-card figcaption { font-weight: 600 }
   .weather-card small { display: block; color: var(--faint); font-weight: 400 }

@@ -200,6 +200,16 @@ await describeWith('chromium', 'the states that /show shows', (program) => {
       // The words of the person are Latin ones.
       const own = page.locator('.oc-human .oc-said')
       expect(await own.evaluate((one) => getComputedStyle(one).direction)).toBe('ltr')
+      // They stand at the end of a line of the page, and the name of the chat is cut at its own end.
+      const sides = await own.evaluate((one) => {
+        const around = one.closest('.oc-message')!.getBoundingClientRect()
+        const { left, right } = one.getBoundingClientRect()
+        return { left: left - around.left, right: around.right - right }
+      })
+      expect(sides[dir === 'rtl' ? 'left' : 'right']).toBeLessThan(1)
+      const name = page.locator('.oc-thread-name bdi').first()
+      expect(await name.evaluate((one) => getComputedStyle(one).direction)).toBe('ltr')
+      expect(await name.evaluate((one) => getComputedStyle(one).textOverflow)).toBe('ellipsis')
     },
     120_000,
   )

@@ -1,5 +1,5 @@
 var e=(e,t)=>()=>(t||(e((t={exports:{}}).exports,t,t.exports),e=null),t.exports),t=/* @__PURE__ */ e(((e,t)=>{t.exports=globalThis[Symbol.for(`oracle-runtime.page`)][`react-dom/client`]})),n=/* @__PURE__ */ e(((e,t)=>{t.exports=globalThis[Symbol.for(`oracle-runtime.page`)][`oracle-runtime-client/view`]})),r=/* @__PURE__ */ e(((e,t)=>{t.exports=globalThis[Symbol.for(`oracle-runtime.page`)][`react/jsx-runtime`]})),i=t(),a=n(),o=r(),s=(e,t)=>{let n=(0,i.createRoot)(e);n.render(u(t).map((e,n)=>/* @__PURE__ */ (0,o.jsx)(l,{...e,...t},n)));let r=(0,a.addStyle)(c);return()=>{r(),n.unmount()}},c=`
-  .weather-card { display: inline-flex; gap: 1.25rem; align-items: center; margin: 0.5rem 0.75rem 0.5rem 0;
+  .weather-card { display: flex; inline-size: fit-content; gap: 1.25rem; align-items: center; margin: 0.5rem 0.75rem 0.5rem 0;
     padding: 0.75rem 1rem; border: 1px solid var(--line); border-radius: 0.75rem }
   .weather-card figcaption { font-weight: 600 }
   .weather-card small { display: block; color: var(--faint); font-weight: 400 }
