@@ -262,9 +262,8 @@ export class LiveCall {
     } else if (frame.type === 'say') {
       this.#voice?.say({ id: frame.id, text: frame.text })
     } else if (frame.type === 'approval') {
-      const { runId, toolCallId, toolName, args, question } = frame
-      const asked = question !== undefined && { question }
-      tell({ approval: { runId, toolCallId, toolName, args, ...asked } })
+      const { type, ...approval } = frame
+      tell({ approval })
     } else if (frame.type === 'decided') tell({ approval: null })
     else if (frame.type === 'notice') this.#notice(frame)
     else if (frame.type === 'ended') {
