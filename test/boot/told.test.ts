@@ -133,5 +133,13 @@ test('two owners of a view, and a module outside of the plugin’s web modules, 
   await expect(boot([seen('one', '/two/view.js')])).rejects.toThrow(
     /\/two\/view\.js of the view "same" lies outside of the plugin's web modules/,
   )
-  await expect(boot([seen('one', '/one/../view.js')])).rejects.toThrow(/"views\.same\.module" is/)
+  for (const module of [
+    '/one/../view.js',
+    '//elsewhere.example/view.js',
+    'data:text/javascript,0',
+    'https://elsewhere.example/view.js',
+  ])
+    await expect(boot([seen('one', module as `/${string}`)])).rejects.toThrow(
+      /"views\.same\.module" is/,
+    )
 })

@@ -1,3 +1,4 @@
+import { sql, type Kysely } from 'kysely'
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
@@ -31,6 +32,14 @@ const post = definePlugin({
   },
 })
 
+/** Hands the database to a test that needs a conversation which nobody has the patience to have. */
+let database: Kysely<any> // any: the tables of the kernel, which no plugin knows
+const probe = definePlugin({
+  name: 'probe',
+  summary: 'Hands over the database.',
+  setup: ({ db }) => void (database = db as Kysely<any>), // any: see above
+})
+
 /** What the model was asked, newest last. */
 interface Asked {
   readonly messages: readonly { readonly role: string; readonly content: string }[]
@@ -42,7 +51,7 @@ await onEachDatabase('a conversation that branches off', ({ databaseUrl }) => {
     sent.length = 0
     const model = scriptedModel(script, { id: 'scripted/one' })
     const app = await testApp({
-      plugins: [post],
+      plugins: [post, probe],
       ...(databaseUrl && { database: 'postgres' as const }),
       model,
       env: { OPERATOR_TOKEN: 'mnopqrstuvwx', NODE_ENV: 'development' },
@@ -202,6 +211,28 @@ await onEachDatabase('a conversation that branches off', ({ databaseUrl }) => {
     const refused = await fork()
     expect([refused.status, refused.body.code]).toEqual([409, 'BRANCHES_FULL'])
     expect((await user.get('/sessions?limit=100')).body.total).toBe(101)
+  })
+
+  it('copies 20,000 steps, and says so of one more', async () => {
+    const { user } = await start(['One.'])
+    const { sessionId } = await user.say('The first words.')
+    const { messages } = (await user.get(`/sessions/${sessionId}/messages`)).body
+    const fork = () => user.post(`/sessions/${sessionId}/fork`, { after: messages.at(-1).id })
+    /** Puts steps before the first one until there are so many. */
+    const fill = (count: number) =>
+      sql`with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${sql.lit(count)})
+        insert into kernel_steps (session_id, position, run_id, root_id, step, kind, body, created_at)
+        select s.session_id, s.position - numbers.n, s.run_id, s.root_id, s.step, s.kind, s.body, s.created_at
+        from numbers, (select * from kernel_steps where session_id = ${sessionId} order by position limit 1) s`.execute(
+        database,
+      )
+    const { rows } = await sql<{ n: number }>`select count(*) as n from kernel_steps
+      where session_id = ${sessionId}`.execute(database)
+    await fill(20_000 - Number(rows[0]?.n))
+    expect((await fork()).status).toBe(201)
+    await fill(1)
+    const refused = await fork()
+    expect([refused.status, refused.body.code]).toEqual([413, 'FORK_TOO_LARGE'])
   })
 
   it('is renamed, pinned and put away, and listed by pages that end', async () => {
