@@ -1,7 +1,7 @@
 import { definePlugin, didYouMean, type TurnContext } from '#core'
 import { z } from 'zod'
 
-import { addExtra, type ExtraOfTurn } from './accounts/charges.ts'
+import type { ExtraOfTurn } from './accounts/charges.ts'
 import { environment } from './environment.ts'
 import { accountRoutes } from './routes/account.ts'
 import { contractRoutes } from './routes/contracts.ts'
@@ -29,12 +29,14 @@ type Turn = Pick<TurnContext, 'user' | 'session' | 'requestId'>
 function setup(boot: Boot) {
   const service = new PaymentService(boot)
   let upkeep: Promise<void> | undefined
-  boot.onReady((signal) => {
+  boot.onReady(async (signal) => {
     if (!service.terms.isPriced) return
     warnOfTools(service.terms, boot)
     upkeep = keepUp(service, boot.log, signal)
+    // The first turn does not wait for what every turn needs.
+    await service.gate()
     // A wrong word of the mnemonic is another account: `/health` says so where PAYMENTS_ADDRESS is set beside it.
-    if (service.hasKey && boot.env.PAYMENTS_ADDRESS !== undefined) return demandAccount(service)
+    if (service.hasKey && boot.env.PAYMENTS_ADDRESS !== undefined) await demandAccount(service)
   })
   boot.health(() => service.demandLedger())
   boot.onClose(async () => {
@@ -44,7 +46,8 @@ function setup(boot: Boot) {
   return {
     service,
     /** Adds to what the turn under way costs, once a key: for plugins that require this one. */
-    charge: ({ user, session, requestId }: Turn, extra: ExtraOfTurn): Promise<void> => {
+    charge: async ({ user, session, requestId }: Turn, extra: ExtraOfTurn): Promise<void> => {
+      const { addExtra } = await import('./accounts/charges.ts')
       const { db, books } = service
       const turn = { did: user.did, sessionId: session.id, requestId }
       return addExtra({ db, begun: books.begun }, turn, extra)
@@ -138,9 +141,9 @@ export default definePlugin({
   runs: ({ self: { service } }) =>
     service.terms.isPriced
       ? {
-          admit: (run) => service.gate.admit(run),
-          begin: (run, { db }) => service.gate.begin(run, withPaymentsTables(db)),
-          end: (run, { db }) => service.gate.end(run, withPaymentsTables(db)),
+          admit: async (run) => (await service.gate()).admit(run),
+          begin: async (run, { db }) => (await service.gate()).begin(run, withPaymentsTables(db)),
+          end: async (run, { db }) => (await service.gate()).end(run, withPaymentsTables(db)),
         }
       : undefined,
 

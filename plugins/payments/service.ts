@@ -1,8 +1,7 @@
 import type { AddressHashes } from './accounts/addresses.ts'
-import { type Books, ensureAccount, lockAccount } from './accounts/account.ts'
+import type { Books } from './accounts/account.ts'
 import { BegunCharges } from './accounts/begun-charges.ts'
-import { presentAdvance, presentDue } from './accounts/claims.ts'
-import { Gate } from './accounts/gate.ts'
+import type { Gate } from './accounts/gate.ts'
 import { Statements } from './accounts/statements.ts'
 import type { DevelopmentLedger } from './development/ledger.ts'
 import type { Environment } from './environment.ts'
@@ -33,13 +32,13 @@ export interface ServiceParts {
 
 /**
  * Payments of one app. The ledger, its keys and what reads them are imported when something is paid: turns within the credit
- * need none of it.
+ * need none of it. What bills turns is imported where something has a price.
  */
 export class PaymentService {
   readonly terms: Terms
   readonly db: PaymentsDatabase
   readonly books: Books
-  readonly gate: Gate
+  #gate: Promise<Gate> | undefined
   readonly #parts: ServiceParts
   #hashes: Promise<AddressHashes> | undefined
   #ledger: Promise<Ledger> | undefined
@@ -66,11 +65,18 @@ export class PaymentService {
       },
     }
     this.#demandWays()
-    this.gate = new Gate(this.db, this.books, async () => ({
-      look: async (did) => (await this.payments()).look(did),
+  }
+
+  /** What lets turns in, and bills them. */
+  gate(): Promise<Gate> {
+    const paying = async () => ({
+      look: async (did: string) => (await this.payments()).look(did),
       methods: this.methods,
       ...(this.hasFacilitator && { signatures: await this.signatures() }),
-    }))
+    })
+    return (this.#gate ??= import('./accounts/gate.ts').then(
+      ({ Gate }) => new Gate(this.db, this.books, paying),
+    ))
   }
 
   /** The names of the ways to pay. */
@@ -128,6 +134,8 @@ export class PaymentService {
 
   /** Presents the oldest claim of what is due, or asks for an advance. */
   async present(did: string, advance: number | undefined): Promise<ClaimRow | undefined> {
+    const { ensureAccount, lockAccount } = await import('./accounts/account.ts')
+    const { presentAdvance, presentDue } = await import('./accounts/claims.ts')
     await ensureAccount(this.db, this.books, did, undefined)
     return this.db.transaction().execute(async (trx) => {
       await lockAccount(trx, did, this.books.now())

@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Job, Log } from '#core'
 import { z } from 'zod'
-import { lockAccount } from './accounts/account.ts'
 import type { PaymentService } from './service.ts'
 
 /** What the jobs of payments take. */
@@ -88,6 +87,7 @@ async function collectOld(service: PaymentService, signal: AbortSignal): Promise
     .limit(contractsPerLook)
     .execute()
   if (contracts.length > 0) {
+    const { lockAccount } = await import('./accounts/account.ts')
     const { collectDue } = await import('./contracts/grants.ts')
     for (const { did } of contracts)
       await db.transaction().execute(async (trx) => {
