@@ -1,6 +1,14 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,19 +16,28 @@ import { median } from './support/target.ts'
 
 /**
  * Measures with the app of `init` how long `dev` takes from a save to the first answer of the new code, beside a bare start of
- * the same app to its first 200. Saves and starts alternate.
+ * the same app to its first 200. Saves and starts alternate. The app has the package as npm would install it, so the package is
+ * packed first.
  */
 const rounds = Number(process.argv[2] ?? 15)
 const root = resolve(import.meta.dirname, '..')
-const bin = join(root, 'cli/bin.js')
 const folder = mkdtempSync(join(tmpdir(), 'bench-dev-'))
 const app = join(folder, 'my-oracle')
 const { PATH, HOME } = process.env
 
+const quiet = { stdio: ['ignore', 'pipe', 'ignore'] as ['ignore', 'pipe', 'ignore'] }
+const packed = execFileSync('npm', ['pack', '--json', '--pack-destination', folder], {
+  cwd: root,
+  ...quiet,
+})
+const [{ filename }] = JSON.parse(String(packed)) as [{ filename: string }]
+execFileSync('tar', ['-xzf', join(folder, filename), '-C', folder])
+const bin = join(folder, 'package/cli/bin.js')
+// What the package needs is that of the checkout.
+symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
 execFileSync(process.execPath, [bin, 'init', 'my-oracle'], { cwd: folder, env: { PATH, HOME } })
 mkdirSync(join(app, 'node_modules'))
-symlinkSync(root, join(app, 'node_modules/oracle-runtime'))
-symlinkSync(join(root, 'node_modules/zod'), join(app, 'node_modules/zod'))
+cpSync(join(folder, 'package'), join(app, 'node_modules/oracle-runtime'), { recursive: true })
 const server = readFileSync(join(app, 'server.ts'), 'utf8')
 
 /** The app with a route that tells which save it is of. */
@@ -57,8 +74,7 @@ function run(args: string[], env: Record<string, string>): ChildProcess {
 const bareAt = 'http://127.0.0.1:38917'
 async function bareStart(): Promise<number> {
   const began = performance.now()
-  // The sources, as `dev` takes them in a checkout.
-  const child = run(['--conditions=oracle-runtime-source', 'server.ts'], {
+  const child = run(['server.ts'], {
     PORT: '38917',
     DATA_DIR: join(folder, 'bare'),
   })

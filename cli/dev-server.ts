@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { AnswerWatch } from './answer-watch.ts'
 
 /** Saves within this time are one: an editor writes a file in several steps. */
-const togetherMs = 50
+const togetherMs = 20
 /** How long a server that was told to end may take; one that ignores the signal is killed. */
 const endMs = 3_000
 /** How long a server may take until it listens before the terminal says that it does not. */
