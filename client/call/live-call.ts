@@ -36,13 +36,14 @@ export interface LiveCallOptions {
   onEnd(by: string, error?: OracleError): void
 }
 
+const captions: SpeechBy = { by: 'none', where: 'device', name: 'captions' }
+
 /** What hears in a call from this page, and what speaks. */
 export async function speechHere(
   about: CallsAbout,
   language?: string,
 ): Promise<{ hearing: SpeechBy; voice: SpeechBy; consent?: string }> {
   const hearing = about.hearing.by === 'browser' ? await pageHearing(language) : about.hearing
-  const captions: SpeechBy = { by: 'none', where: 'device', name: 'captions' }
   const voice =
     about.voice.by === 'none' || (about.voice.by === 'browser' && !voiceFor(language))
       ? captions
@@ -86,7 +87,7 @@ export class LiveCall {
       this.#voice = new PageVoice(
         call.language,
         (id, chars) => this.#connection?.send({ type: 'spoken', id, chars }),
-        () => tell({ voice: { by: 'none', where: 'device', name: 'captions' } }),
+        () => tell({ voice: captions }),
       )
     addEventListener('online', this.#isBack)
     addEventListener('pagehide', this.#leaves)
@@ -111,9 +112,9 @@ export class LiveCall {
     return { callId, encryptionKey: security?.fingerprint ?? '' }
   }
 
-  say(text: string): void {
-    const id = `typed-${++this.#words}-${Date.now().toString(36)}`
-    this.#connection?.send({ type: 'say', id, text, by: 'typed' })
+  say(text: string, by: 'typed' | 'recognized' = 'typed'): void {
+    const id = `${by}-${++this.#words}-${Date.now().toString(36)}`
+    this.#connection?.send({ type: 'say', id, text, by })
   }
 
   interrupt(): void {
@@ -233,10 +234,7 @@ export class LiveCall {
       language: call.language,
       isLocal: where === 'device',
       partial: (text) => this.#connection?.send({ type: 'partial', text }),
-      said: (text) => {
-        const id = `heard-${++this.#words}-${Date.now().toString(36)}`
-        this.#connection?.send({ type: 'say', id, text, by: 'recognized' })
-      },
+      said: (text) => this.say(text, 'recognized'),
       failed: (reason) =>
         tell({
           hearing: { by: 'typed', where: 'device', name: 'typed words' },
