@@ -22,6 +22,7 @@ export {
   type AttachmentContext,
   type Database,
   type Delta,
+  type EarlyEnd,
   type HeldLease,
   type Job,
   type JobContext,

@@ -73,6 +73,7 @@ export type {
 } from './plugin/outside/tools.ts'
 export type {
   Delta,
+  EarlyEnd,
   Message,
   Embedder,
   Embeddings,

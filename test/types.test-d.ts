@@ -14,6 +14,7 @@ import {
 import {
   definePlugin,
   type ClientCall,
+  type EarlyEnd,
   type EndedTurn,
   type OpenTurn,
   type ToolsOf,
@@ -964,8 +965,10 @@ const rooming = definePlugin({
       // @ts-expect-error a line is the user's or the assistant's
       turns.start({ user: { did }, message: 'Hello', history: [{ role: 'tool', content: '' }] })
       for await (const part of partsOf(parked)) {
-        if (part.type === 'end') same<typeof part.status, EndedTurn['status']>()
-        else if (part.type === 'client-calls') same<typeof part.calls, readonly ClientCall[]>()
+        if (part.type === 'end') {
+          same<typeof part.status, EndedTurn['status']>()
+          same<typeof part.ended, EarlyEnd | undefined>()
+        } else if (part.type === 'client-calls') same<typeof part.calls, readonly ClientCall[]>()
         // @ts-expect-error only words have a text
         else if (part.type === 'call') void part.text
       }
@@ -978,7 +981,10 @@ const rooming = definePlugin({
         after: 3,
       })) {
         same<typeof seq, number>()
-        if (event === 'done') same<typeof data.status, EndedTurn['status']>()
+        if (event === 'done') {
+          same<typeof data.status, EndedTurn['status']>()
+          same<typeof data.ended, 'length' | 'content_filter' | undefined>()
+        }
       }
       const { turns: listed, next } = await turns.list({ user: { did }, status: ['running'] })
       same<(typeof listed)[number]['lastRunId'], string>()

@@ -1,5 +1,6 @@
 export type {
   Delta,
+  EarlyEnd,
   Embedder,
   Embeddings,
   Message,

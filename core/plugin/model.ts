@@ -108,6 +108,8 @@ export type Message =
       readonly provider?: ProviderData
       /** The id of the model that gave the answer. */
       readonly model?: string
+      /** Why the answer ended early. The kernel notes it in the journal; no model is told. */
+      readonly ended?: EarlyEnd
     }
   | {
       readonly role: 'tool'
@@ -169,6 +171,9 @@ export interface ModelPrice {
   readonly cacheWrite?: number
 }
 
+/** Why an answer ended before the model was done: it was as long as an answer may be, or its provider filtered the rest. */
+export type EarlyEnd = 'length' | 'content_filter'
+
 /** A piece of a model's answer, in the order of arrival. */
 export type Delta =
   | { readonly type: 'text'; readonly text: string }
@@ -180,6 +185,8 @@ export type Delta =
       readonly name?: string
       readonly args?: string
     }
+  /** The answer ended early. A usual end is not told. */
+  | { readonly type: 'ended'; readonly by: EarlyEnd }
   | ({ readonly type: 'usage' } & ModelUsage)
   /** What the provider wants back with the next request: JSON, once in an answer, as its last delta. */
   | { readonly type: 'provider'; readonly data: unknown }
@@ -193,6 +200,8 @@ export interface ModelReply {
   readonly usage?: ModelUsage
   /** What the provider wants back. A layer that rewrites the reply leaves it out. */
   readonly provider?: unknown
+  /** Why the answer ended early; absent where it ended as usual. */
+  readonly ended?: EarlyEnd
 }
 
 /** The port to a model: what an adapter implements. */

@@ -1,5 +1,5 @@
 import type { ClientCall } from './clients/calls.ts'
-import type { TurnUsage } from './model.ts'
+import type { EarlyEnd, TurnUsage } from './model.ts'
 
 type Args = Readonly<Record<string, unknown>>
 
@@ -144,6 +144,8 @@ export interface TurnEvents {
     readonly status: 'finished' | 'aborted' | 'interrupted' | 'failed' | 'waiting'
     /** What the calls of models cost. */
     readonly usage?: TurnUsage
+    /** Why the model's last answer ended early; absent where it ended as usual. */
+    readonly ended?: EarlyEnd
   }
 }
 

@@ -3,6 +3,7 @@ import type { User } from './context.ts'
 import type { SaidBefore } from './clients/said-before.ts'
 import type { TurnEvent, TurnEvents } from './turn-event.ts'
 import type { ClientCall, ClientCallAnswer, TurnClientTool } from './clients/calls.ts'
+import type { EarlyEnd } from './model.ts'
 
 /** Lets a plugin start turns of its own: for messages that came from elsewhere, and for what the plugin itself wants asked. */
 export interface Turns {
@@ -320,6 +321,8 @@ export interface EndedTurn {
   readonly text: string
   /** Why the turn failed. */
   readonly error?: { readonly code: string; readonly message: string }
+  /** Why the model's last answer ended early; absent where it ended as usual. */
+  readonly ended?: EarlyEnd
 }
 
 /** A turn that a plugin started: its events, from the first to the end. A turn that waits has events once it begins. */

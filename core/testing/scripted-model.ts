@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Delta, Message, Model, ModelRequest } from '../plugin.ts'
+import type { Delta, EarlyEnd, Message, Model, ModelRequest } from '../plugin.ts'
 import { unquote } from '../runtime/base/quote.ts'
 
 /** A tool that the scripted model calls. */
@@ -22,6 +22,8 @@ export interface ScriptedAnswer {
   readonly usage?: { readonly inputTokens: number; readonly outputTokens: number }
   /** What the model's provider wants back with the next request. */
   readonly provider?: unknown
+  /** Why the answer ends early. */
+  readonly ended?: EarlyEnd
   /** The time before the first piece, in milliseconds. */
   readonly delayMs?: number
   /** The time between two pieces, in milliseconds. */
@@ -140,6 +142,7 @@ function* deltas({
   calls = [],
   usage,
   provider,
+  ended,
 }: ScriptedAnswer): Generator<Delta> {
   if (reasoning) yield { type: 'reasoning', text: reasoning }
   for (const piece of typeof text === 'string' ? (text.match(/\s*\S+|\s+$/g) ?? []) : text)
@@ -148,6 +151,7 @@ function* deltas({
     const json = typeof args === 'string' ? args : JSON.stringify(args)
     yield { type: 'tool-call', index, id: `call_${index}`, name, args: json }
   }
+  if (ended) yield { type: 'ended', by: ended }
   if (usage) yield { type: 'usage', ...usage }
   if (provider !== undefined) yield { type: 'provider', data: provider }
 }

@@ -81,6 +81,19 @@ const shown = (chat: { readonly messages: readonly UIMessage[] }) =>
     return part.type === 'step-start' ? [] : part.type
   })
 
+test.each([
+  ['length', 'length'],
+  ['content_filter', 'content-filter'],
+  [undefined, 'stop'],
+] as const)('the last part says how the answer ended: %s', async (ended, finishReason) => {
+  await using at = await open([{ text: 'Half of', ...(ended && { ended }) }])
+  const ends: unknown[] = []
+  const chat = at.chat({ onFinish: (end) => ends.push(end.finishReason) })
+  await chat.sendMessage({ text: 'Tell' })
+  expect(shown(chat)).toEqual(['text: Half of'])
+  expect(ends).toEqual([finishReason])
+})
+
 await onEachDatabase('useChat’s own client', ({ databaseUrl }) => {
   const env: Env = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }
 

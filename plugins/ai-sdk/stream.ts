@@ -38,6 +38,7 @@ const finishReasons = {
   aborted: 'interrupted',
   interrupted: 'interrupted',
 } as const satisfies Record<End['status'], string>
+const earlyEnds = { length: 'length', content_filter: 'content-filter' } as const
 
 /** A turn as the pieces of a message. */
 export async function* streamed(
@@ -130,12 +131,13 @@ async function* pieces(
 
 /** How a turn ended, or that it stands still. */
 function* finished(
-  { status, usage }: End,
+  { status, usage, ended }: End,
   ids: Pick<About, 'runId' | 'sessionId'>,
 ): Generator<object> {
   if (status === 'aborted') yield { type: 'abort' }
+  const finishReason = ended ? earlyEnds[ended] : finishReasons[status]
   const messageMetadata = { ...ids, ...(usage && { usage }) }
-  yield { type: 'finish', finishReason: finishReasons[status], messageMetadata }
+  yield { type: 'finish', finishReason, messageMetadata }
 }
 
 /** Words, or what the model thinks. */

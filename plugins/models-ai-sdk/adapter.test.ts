@@ -356,6 +356,31 @@ describe('an error of a package', () => {
   })
 })
 
+describe('an answer that ends early', () => {
+  const words = { type: 'text-delta', id: '0', delta: 'One' }
+  const finish = (unified: string) => ({ type: 'finish', finishReason: { unified } })
+
+  it.each([
+    ['length', 'length'],
+    ['content-filter', 'content_filter'],
+  ])('by %s says so: %s', async (unified, ended) => {
+    const { model } = packageOf([
+      [words, finish(unified)],
+      [words, finish('stop')],
+    ])
+    expect(await heard(new AiSdkLanguageModel(model))).toMatchObject({ content: 'One', ended })
+    expect(await heard(new AiSdkLanguageModel(model))).not.toHaveProperty('ended')
+  })
+
+  it('by the filter amid calls is a refusal, so that none of them is carried out', async () => {
+    const call = { type: 'tool-call', toolCallId: 'c', toolName: 'look', input: '{}' }
+    const { model } = packageOf([[words, call, finish('content-filter')]])
+    await expect(heard(new AiSdkLanguageModel(model))).rejects.toMatchObject({
+      code: 'MODEL_REFUSED',
+    })
+  })
+})
+
 describe('a package', () => {
   const made = Object.assign(() => ({}), { languageModel: () => ({}) })
   const of = (short: string, exports: object, settings = {}) =>

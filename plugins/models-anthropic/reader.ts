@@ -4,6 +4,7 @@ import {
   modelFault,
   type Asked,
   type Delta,
+  type EarlyEnd,
   type FrameReader,
 } from '#core/models'
 import type { Block } from './kept.ts'
@@ -28,6 +29,13 @@ interface Piece {
   readonly stop_reason?: unknown
 }
 
+/** Reasons to stop before the model was done. */
+const earlyEnds: ReadonlyMap<unknown, EarlyEnd> = new Map([
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['refusal', 'content_filter'],
+])
+
 /** A block in the making. */
 interface Growing {
   readonly block: Readonly<Record<string, unknown>>
@@ -45,7 +53,9 @@ export class EventReader implements FrameReader {
   readonly #slots = callSlots()
   readonly #counts = new Counts()
   readonly #blocks = new Map<unknown, Growing>()
+  #ended: EarlyEnd | undefined
   #spoke = false
+  #called = false
 
   constructor(asked: Asked) {
     this.#asked = asked
@@ -76,6 +86,7 @@ export class EventReader implements FrameReader {
     const usage = this.#counts.usage()
     const data = this.#back()
     return [
+      ...(this.#ended ? [{ type: 'ended', by: this.#ended } as const] : []),
       ...(usage ? [{ type: 'usage', ...usage } as const] : []),
       ...(data ? [{ type: 'provider', data } as const] : []),
     ]
@@ -88,7 +99,7 @@ export class EventReader implements FrameReader {
     if (type === 'tool_use') {
       const delta = this.#slots({ index, id, name })
       if (delta) onto.push(delta)
-      this.#spoke = true
+      this.#spoke = this.#called = true
       return
     }
     // Some servers send the beginning of a block's text with the block.
@@ -125,7 +136,8 @@ export class EventReader implements FrameReader {
 
   #stop(reason: unknown): void {
     const { host } = this.#asked
-    if (reason === 'refusal')
+    // Words that were said before stand; calls of an answer that was refused are not carried out.
+    if (reason === 'refusal' && (this.#called || !this.#spoke))
       throw modelFault('MODEL_REFUSED', host, 'refused to answer this for reasons of content.')
     if (reason === 'model_context_window_exceeded' && !this.#spoke)
       throw modelFault(
@@ -133,6 +145,7 @@ export class EventReader implements FrameReader {
         host,
         `has no room left for an answer of "${this.#asked.model}".`,
       )
+    this.#ended = earlyEnds.get(reason)
     this.finished = true
   }
 

@@ -128,9 +128,24 @@ describe('an answer of Messages', () => {
     expect(read(cut).reply.provider).toMatchObject({ content: [{ name: 'roll', input: {} }] })
   })
 
-  it('that is refused fails, before its words and amid them', () => {
+  it.each([
+    ['max_tokens', 'length'],
+    ['model_context_window_exceeded', 'length'],
+    ['refusal', 'content_filter'],
+  ])('that stops for %s after words says so: %s', (reason, by) => {
+    const cut = read([start, begin(0, { type: 'text', text: 'Well' }), ...stop(reason)])
+    expect(cut.deltas.map(({ type }) => type)).toEqual(['text', 'ended', 'usage'])
+    expect(cut.reply).toMatchObject({ content: 'Well', ended: by })
+    expect(read(recorded).reply).not.toHaveProperty('ended')
+  })
+
+  it('that is refused fails before its words, and amid a call that nobody is to carry out', () => {
     expect(codeOf([start, ...stop('refusal')])).toBe('MODEL_REFUSED')
-    const amid = [start, begin(0, { type: 'text', text: 'Well' }), ...stop('refusal')]
+    const amid = [
+      ...[start, begin(0, { type: 'text', text: 'Well' })],
+      begin(1, { type: 'tool_use', id: 'toolu_1', name: 'roll', input: {} }),
+      ...stop('refusal'),
+    ]
     expect(codeOf(amid)).toBe('MODEL_REFUSED')
     expect(codeOf([start, ...stop('model_context_window_exceeded')])).toBe('MODEL_CONTEXT_TOO_LONG')
   })

@@ -1,4 +1,11 @@
-import { callName, modelFault, type Asked, type Delta, type FrameReader } from '#core/models'
+import {
+  callName,
+  modelFault,
+  type Asked,
+  type Delta,
+  type EarlyEnd,
+  type FrameReader,
+} from '#core/models'
 import { isCall, noSignature, type Part } from './kept.ts'
 import { Counts, type Counted } from './usage.ts'
 
@@ -15,8 +22,8 @@ interface Candidate {
   readonly finishReason?: unknown
 }
 
-/** Reasons to stop that are no refusal. */
-const usualEnds: ReadonlySet<unknown> = new Set(['STOP', 'MAX_TOKENS', 'FINISH_REASON_UNSPECIFIED'])
+/** Reasons to stop as usual. */
+const usualEnds: ReadonlySet<unknown> = new Set(['STOP', 'FINISH_REASON_UNSPECIFIED'])
 /** Reasons for which the same question may get an answer the next time. */
 const slips: ReadonlySet<unknown> = new Set([
   'MALFORMED_FUNCTION_CALL',
@@ -37,6 +44,8 @@ export class ChunkReader implements FrameReader {
   #words = ''
   #calls = 0
   #signed = false
+  #spoke = false
+  #ended: EarlyEnd | undefined
 
   constructor(asked: Asked) {
     this.#asked = asked
@@ -58,6 +67,7 @@ export class ChunkReader implements FrameReader {
     const usage = this.#counts.usage()
     const data = this.#back()
     return [
+      ...(this.#ended ? [{ type: 'ended', by: this.#ended } as const] : []),
       ...(usage ? [{ type: 'usage', ...usage } as const] : []),
       ...(data ? [{ type: 'provider', data } as const] : []),
     ]
@@ -66,8 +76,10 @@ export class ChunkReader implements FrameReader {
   #read(part: Part | null, onto: Delta[]): void {
     if (typeof part !== 'object' || part === null) return
     const { text, thought, thoughtSignature: signature } = part
-    if (typeof text === 'string' && text)
+    if (typeof text === 'string' && text) {
       onto.push({ type: thought === true ? 'reasoning' : 'text', text })
+      this.#spoke ||= thought !== true
+    }
     if (isCall(part)) onto.push(this.#call(part))
     if (typeof signature === 'string' && signature) {
       this.#signed = true
@@ -114,7 +126,12 @@ export class ChunkReader implements FrameReader {
       throw modelFault('MODEL_FAILED', this.#asked.host, 'stopped before its answer was whole.', {
         hint: 'Try again in a moment.',
       })
-    if (!usualEnds.has(reason)) throw this.#refused()
+    if (reason === 'MAX_TOKENS') this.#ended = 'length'
+    else if (!usualEnds.has(reason)) {
+      // Words that were said before stand; calls of an answer that was refused are not carried out.
+      if (!this.#spoke || this.#calls > 0) throw this.#refused()
+      this.#ended = 'content_filter'
+    }
     this.finished = true
   }
 

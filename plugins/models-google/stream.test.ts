@@ -108,6 +108,25 @@ describe('an answer of generateContent', () => {
     expect(codeOf([chunk([], { finishReason })])).toBe(code)
   })
 
+  it.each([
+    ['MAX_TOKENS', 'length'],
+    ['SAFETY', 'content_filter'],
+    ['RECITATION', 'content_filter'],
+  ])('that stops for %s after words says so: %s', (finishReason, by) => {
+    const { deltas, reply } = read([chunk([{ text: 'Hi ' }]), chunk([], { finishReason })])
+    expect(deltas).toEqual([
+      { type: 'text', text: 'Hi ' },
+      { type: 'ended', by },
+    ])
+    expect(reply).toMatchObject({ content: 'Hi ', ended: by })
+    expect(read(recorded).reply).not.toHaveProperty('ended')
+  })
+
+  it('that the filter stops amid calls fails, so that none of them is carried out', () => {
+    const amid = [chunk([{ text: 'I roll.' }, call]), chunk([], { finishReason: 'SAFETY' })]
+    expect(codeOf(amid)).toBe('MODEL_REFUSED')
+  })
+
   it('to a question that is blocked is a refusal', () => {
     expect(codeOf([{ promptFeedback: { blockReason: 'SAFETY' } }])).toBe('MODEL_REFUSED')
   })

@@ -218,6 +218,20 @@ describe('an answer', () => {
     expect(deltas).toEqual([{ type: 'text', text: 'Hi' }])
   })
 
+  it('says that its length ended it', () => {
+    const { deltas } = read(
+      { message: { content: 'Hi' } },
+      { done: true, done_reason: 'length', prompt_eval_count: 9, eval_count: 1 },
+    )
+    expect(deltas).toEqual([
+      { type: 'text', text: 'Hi' },
+      { type: 'ended', by: 'length' },
+      { type: 'usage', inputTokens: 9, outputTokens: 1 },
+    ])
+    const usual = read({ message: { content: 'Hi' } }, { done: true, done_reason: 'stop' })
+    expect(usual.deltas).toEqual([{ type: 'text', text: 'Hi' }])
+  })
+
   it('keeps calls apart that all have the index 0', () => {
     const called = (word: string) => ({
       tool_calls: [{ function: { index: 0, name: 'note', arguments: { word } } }],

@@ -8,6 +8,7 @@ interface Line {
     readonly tool_calls?: unknown
   } | null
   readonly done?: unknown
+  readonly done_reason?: unknown
   readonly prompt_eval_count?: unknown
   readonly eval_count?: unknown
 }
@@ -25,6 +26,7 @@ export class LineReader implements FrameReader {
   readonly #slots = callSlots()
   #thinking = ''
   #calls = 0
+  #isCut = false
   #usage: ModelUsage | undefined
 
   /** Reads one line and adds its deltas to `onto`. */
@@ -40,12 +42,14 @@ export class LineReader implements FrameReader {
       for (const call of tool_calls as readonly (Call | null)[]) this.#call(call, onto)
     if (line?.done !== true) return
     this.finished = this.done = true
+    this.#isCut = line.done_reason === 'length'
     this.#usage = usageOf(line)
   }
 
   last(): readonly Delta[] {
     const data = this.#calls > 0 && this.#thinking ? { thinking: this.#thinking } : undefined
     return [
+      ...(this.#isCut ? [{ type: 'ended', by: 'length' } as const] : []),
       ...(this.#usage ? [{ type: 'usage', ...this.#usage } as const] : []),
       ...(data ? [{ type: 'provider', data } as const] : []),
     ]

@@ -53,20 +53,20 @@ export async function* streamed(
     ...(withUsage && { usage: null }),
   })
   yield chunk({ role: 'assistant', content: '' })
-  let finish = 'stop'
+  let calls = false
   for await (const part of partsOf(turn)) {
     if (part.type === 'text') yield chunk({ content: part.text })
     else if (part.type === 'reasoning') yield chunk({ reasoning_content: part.text })
     else if (part.type === 'call' && withSteps)
       yield chunk({ reasoning_content: `Uses ${part.toolName} …\n` })
     else if (part.type === 'client-calls') {
-      finish = 'tool_calls'
+      calls = true
       yield chunk({ tool_calls: toolCallsOf(part) })
     } else if (part.type === 'error') {
       yield toOpenAi({ ...part, status: part.status ?? 500 })
       break
     } else if (part.type === 'end') {
-      yield chunk({}, finish)
+      yield chunk({}, calls ? 'tool_calls' : (part.ended ?? 'stop'))
       if (withUsage) yield { ...head, choices: [], usage: usageOf(part) }
     }
   }
@@ -78,7 +78,7 @@ export async function whole(turn: StartedTurn, about: About) {
   let content = ''
   let reasoning = ''
   let calls: ReturnType<typeof toolCallsOf> | undefined
-  let usage: ReturnType<typeof usageOf> | undefined
+  let end: End | undefined
   for await (const part of partsOf(turn)) {
     if (part.type === 'text') content += part.text
     else if (part.type === 'reasoning') reasoning += part.text
@@ -86,7 +86,7 @@ export async function whole(turn: StartedTurn, about: About) {
     else if (part.type === 'client-calls') calls = toolCallsOf(part)
     else if (part.type === 'error')
       throw new RuntimeError(part.code, part.message, { status: part.status })
-    else if (part.type === 'end') usage = usageOf(part)
+    else if (part.type === 'end') end = part
   }
   const message = {
     role: 'assistant',
@@ -95,12 +95,13 @@ export async function whole(turn: StartedTurn, about: About) {
     ...(reasoning && { reasoning_content: reasoning }),
     ...(calls && { tool_calls: calls.map(({ index: _, ...call }) => call) }),
   }
+  const finish_reason = calls ? 'tool_calls' : (end?.ended ?? 'stop')
   return {
     id: completionIdOf(about.runId),
     object: 'chat.completion',
     created: about.created,
     model: about.model,
-    choices: [{ index: 0, message, logprobs: null, finish_reason: calls ? 'tool_calls' : 'stop' }],
-    usage,
+    choices: [{ index: 0, message, logprobs: null, finish_reason }],
+    usage: end && usageOf(end),
   }
 }

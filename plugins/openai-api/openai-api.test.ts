@@ -348,6 +348,50 @@ await onEachDatabase('the openai package', ({ databaseUrl }) => {
     expect(at.model.remaining).toBe(0)
   })
 
+  test.each(['length', 'content_filter'] as const)(
+    'says that %s ended the answer: whole, in pieces, and when its key asks again after a crash',
+    async (ended) => {
+      await using at = await open(
+        [
+          { text: 'Half of', ended },
+          [call('count'), call('count')],
+          { text: 'And half', ended },
+          { text: 'Half before a call', ended, calls: [call('count')] },
+          'The rest.',
+        ],
+        env,
+      )
+      const ask = (content: string, headers: Env) =>
+        at
+          .client()
+          .chat.completions.create({ model: 'oracle', messages: [says(content)] }, { headers })
+      const streamed = async (content: string, headers: Env) => {
+        const stream = await at
+          .client()
+          .chat.completions.create(
+            { model: 'oracle', messages: [says(content)], stream: true },
+            { headers },
+          )
+        const chunks = []
+        for await (const { choices } of stream) chunks.push(choices[0])
+        return chunks.at(-1)?.finish_reason
+      }
+      const [first, second] = [{ 'Idempotency-Key': 'first' }, { 'Idempotency-Key': 'second' }]
+      expect((await ask('Tell', first)).choices[0]).toMatchObject({
+        finish_reason: ended,
+        message: { content: 'Half of' },
+      })
+      expect(await streamed('Tell on', second)).toBe(ended)
+      await at.app.crash()
+      await at.app.again()
+      expect((await ask('Tell', first)).choices[0]?.finish_reason).toBe(ended)
+      expect(await streamed('Tell on', second)).toBe(ended)
+      // The last answer decides, and not one before it.
+      expect((await ask('Tell all', {})).choices[0]?.finish_reason).toBe('stop')
+      expect(at.model.remaining).toBe(0)
+    },
+  )
+
   test('finds the answer of an Idempotency-Key again after the server died in the middle of it', async () => {
     await using at = await open(
       [{ text: 'The whole answer.', delayMs: 300 }, 'The whole answer.'],

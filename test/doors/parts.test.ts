@@ -53,6 +53,14 @@ test('every start has its end before anything else begins', async () => {
   ])
 })
 
+test('the end says why the last answer ended early', async () => {
+  const parts = await told(run, says('Half'), [
+    'done',
+    { runId: 'a', ...where, status: 'finished', ended: 'length' },
+  ])
+  expect(parts.at(-1)).toEqual({ type: 'end', runId: 'a', status: 'finished', ended: 'length' })
+})
+
 test('what a run waits for comes once the run stands, and not where the run was stopped', async () => {
   const interrupt: [TurnEvent['event'], object] = [
     'interrupt',

@@ -108,6 +108,20 @@ describe('a chat model of LangChain', () => {
     })
   })
 
+  it.each([
+    [{ response_metadata: { finish_reason: 'length' } }, 'length'],
+    [{ response_metadata: { finishReason: 'MAX_TOKENS' } }, 'length'],
+    [{ additional_kwargs: { stop_reason: 'max_tokens' } }, 'length'],
+    [{ response_metadata: { finish_reason: 'content_filter' } }, 'content_filter'],
+    [{ response_metadata: { finish_reason: 'stop' } }, undefined],
+    [{}, undefined],
+  ])('says by %j how its answer ended: %s', async (end, ended) => {
+    const chat = new FakeChat(() => [{ content: 'Half' }, { content: '', ...end }])
+    const reply = await replyOf(chat)
+    expect(reply.content).toBe('Half')
+    expect(reply.ended).toBe(ended)
+  })
+
   it('gets its own blocks and ids of calls back, however long the conversation rested in JSON', async () => {
     const block = { type: 'thinking', thinking: 'Hm', signature: 'sig-1' }
     const first = new FakeChat(() => [

@@ -153,6 +153,22 @@ describe('the answer', () => {
     ])
   })
 
+  it.each([
+    ['length', 'length'],
+    ['content_filter', 'content_filter'],
+    ['stop', undefined],
+  ])('that ends by %s, streamed or whole, says: %s', async (finish, ended) => {
+    const small = await model([
+      { text: 'Half of it', finish },
+      { text: 'Half of it', finish, json: true },
+    ])
+    for (const _ of ['streamed', 'whole']) {
+      const reply = await small.reply(ask('Tell'))
+      expect(reply.content).toBe('Half of it')
+      expect(reply.ended).toBe(ended)
+    }
+  })
+
   const everything: FakeAnswer = {
     text: 'Zürich → 東京 🎉👩🏽‍🚀 fine',
     reasoning: 'Ich überlege 🤔',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { Message } from '../../core/plugin.ts'
+import type { Delta, Message } from '../../core/plugin.ts'
 import { resultOf, scriptedModel } from '#core/testing'
 import { answered } from '../support/model-of.ts'
 import { ask } from '../support/model-request.ts'
@@ -33,6 +33,16 @@ it('takes one step for each call: words, calls, several calls, an answer in full
     usage,
   })
   expect(model.remaining).toBe(0)
+})
+
+it('an answer may end early', async () => {
+  const deltas: Delta[] = []
+  const model = scriptedModel([{ text: 'Half', ended: 'length' }])
+  for await (const delta of model.stream(ask('Hello'))) deltas.push(delta)
+  expect(deltas).toEqual([
+    { type: 'text', text: 'Half' },
+    { type: 'ended', by: 'length' },
+  ])
 })
 
 it('a step may be a function of the request, and may give another function', async () => {

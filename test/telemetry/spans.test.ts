@@ -92,7 +92,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
         call('call_clerk', { task: 'Look.' }),
         call('look', {}),
         'Looked.',
-        'The secret is out.',
+        { text: 'The secret is out.', ended: 'length' },
       ],
       receiver.url,
       { OTEL_SERVICE_NAME: 'the-oracle', ORACLE_NAME: 'Oracle' },
@@ -144,7 +144,10 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
         'gen_ai.usage.cache_creation.input_tokens': 5,
       },
     })
-    expect(models.at(-1)!.attributes).toMatchObject({ 'gen_ai.response.finish_reasons': ['stop'] })
+    expect(models.at(-2)!.attributes).toMatchObject({ 'gen_ai.response.finish_reasons': ['stop'] })
+    expect(models.at(-1)!.attributes).toMatchObject({
+      'gen_ai.response.finish_reasons': ['length'],
+    })
     const clerk = ofTurn.find(({ name }) => name === 'invoke_agent clerk')!
     expect(clerk).toMatchObject({
       kind: 1,

@@ -1,4 +1,4 @@
-import type { TurnUsage } from '../model.ts'
+import type { EarlyEnd, TurnUsage } from '../model.ts'
 import type { ClientCall } from './calls.ts'
 
 /**
@@ -53,4 +53,6 @@ export type TurnPart =
       readonly runId: string
       readonly status: 'finished' | 'aborted' | 'interrupted' | 'failed' | 'waiting'
       readonly usage?: TurnUsage
+      /** Why the model's last answer ended early; absent where it ended as usual. */
+      readonly ended?: EarlyEnd
     }

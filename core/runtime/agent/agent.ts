@@ -181,6 +181,8 @@ export class Agent {
     if (conversation && isWhole && !run.continues && !run.request.history)
       this.#memory.keep(run, conversation)
     else this.#memory.forget(run.sessionId)
+    if (end.status === 'finished')
+      return { status: 'finished', ...(end.ended && { ended: end.ended }), ...left }
     if (end.status !== 'failed') return { status: end.status, ...left }
     const { error } = end
     if (error.cause) log.error({ err: error.cause, requestId: run.requestId }, error.message)

@@ -1,7 +1,7 @@
 import { shownPart } from '../turns/shown-part.ts'
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../errors.ts'
-import type { Message, Model, ToolCall, ToolSpec } from '../../plugin.ts'
+import type { EarlyEnd, Message, Model, ToolCall, ToolSpec } from '../../plugin.ts'
 import type { MaybePromise } from '../../plugin/schema.ts'
 import { foreignSourceOf } from './turn/consent.ts'
 import { fieldsIn } from '../base/fields.ts'
@@ -72,7 +72,7 @@ export interface Loop {
 
 /** How a loop ended. */
 export type LoopEnd =
-  | { readonly status: 'finished'; readonly content: string }
+  | { readonly status: 'finished'; readonly content: string; readonly ended?: EarlyEnd }
   | { readonly status: 'waiting'; readonly waits: WaitingCall }
   | { readonly status: 'aborted' }
   | { readonly status: 'failed'; readonly error: RuntimeError }
@@ -110,7 +110,8 @@ function endOf({ log, ending }: Loop): LoopEnd | undefined {
   }
   const newest = log.messages.at(-1)
   if (newest?.role !== 'assistant' || newest.toolCalls) return undefined
-  return { status: 'finished', content: newest.content }
+  const { content, ended } = newest
+  return { status: 'finished', content, ...(ended && { ended }) }
 }
 
 async function askModel(loop: Loop): Promise<LoopEnd | undefined> {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { RuntimeError } from '../../errors.ts'
-import type { Delta, ModelReply, ModelUsage, ToolCall } from '../../plugin.ts'
+import type { Delta, EarlyEnd, ModelReply, ModelUsage, ToolCall } from '../../plugin.ts'
 import { nestsTooDeep } from '../base/safe-json.ts'
 import { maxProviderData } from './transport/wire.ts'
 import { checkedUsage } from './usage/counts.ts'
@@ -25,6 +25,7 @@ export class Assembly {
   readonly #calls = new Map<number, { id: string; name: string; args: Gathered }>()
   #usage: ModelUsage | undefined
   #provider: { readonly data: unknown } | undefined
+  #ended: EarlyEnd | undefined
 
   /** Takes the next delta. */
   add(delta: Delta): void {
@@ -40,6 +41,9 @@ export class Assembly {
       }
       case 'provider':
         this.#provider = { data: ownCopy(delta.data) }
+        return
+      case 'ended':
+        this.#ended = delta.by
         return
       case 'tool-call': {
         let call = this.#calls.get(delta.index)
@@ -80,6 +84,7 @@ export class Assembly {
       }),
       ...(this.#usage && { usage: this.#usage }),
       ...(this.#provider && { provider: this.#provider.data }),
+      ...(this.#ended && { ended: this.#ended }),
     }
   }
 }

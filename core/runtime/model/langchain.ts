@@ -1,7 +1,15 @@
 import { RuntimeError } from '../../errors.ts'
 import { fieldsIn } from '../base/fields.ts'
 import { modelFault } from './transport/model-fault.ts'
-import type { Delta, Message, MessagePart, Model, ModelRequest, ToolSpec } from '../../plugin.ts'
+import type {
+  Delta,
+  EarlyEnd,
+  Message,
+  MessagePart,
+  Model,
+  ModelRequest,
+  ToolSpec,
+} from '../../plugin.ts'
 import { callName, callSlots, type CallPiece } from './transport/call-slots.ts'
 import { functionTool } from './function-tool.ts'
 import { LangChainCounts } from './usage/langchain-counts.ts'
@@ -127,6 +135,8 @@ export class LangChainModel implements Model {
     // Some chat models take a page of a proxy for an answer without a word.
     if (size === 0 && !usage && !data)
       throw modelFault('MODEL_ANSWER_INVALID', this.#asked.host, 'answered nothing.')
+    const by = endIn(all)
+    if (by) yield { type: 'ended', by }
     if (usage) yield { type: 'usage', ...usage }
     if (data) yield { type: 'provider', data }
   }
@@ -144,7 +154,27 @@ export class LangChainModel implements Model {
   }
 }
 
-type Speech = Exclude<Delta, { type: 'usage' | 'provider' }>
+/** Why a chat model says that an answer ended early, in the words of the providers. */
+const earlyEnds: ReadonlyMap<unknown, EarlyEnd> = new Map([
+  ['length', 'length'],
+  ['max_tokens', 'length'],
+  ['MAX_TOKENS', 'length'],
+  ['content_filter', 'content_filter'],
+  ['refusal', 'content_filter'],
+  ['SAFETY', 'content_filter'],
+])
+
+/** Why an answer ended early, by the last chunk that names an end. */
+function endIn(chunks: readonly Chunk[]): EarlyEnd | undefined {
+  for (const { response_metadata, additional_kwargs } of chunks.toReversed()) {
+    const told = { ...fieldsIn(additional_kwargs), ...fieldsIn(response_metadata) }
+    const end = told.finish_reason ?? told.stop_reason ?? told.finishReason ?? told.done_reason
+    if (end) return earlyEnds.get(end)
+  }
+  return undefined
+}
+
+type Speech = Exclude<Delta, { type: 'usage' | 'provider' | 'ended' }>
 
 function* deltas(chunk: Chunk, calls: ReturnType<typeof callSlots>): Generator<Speech> {
   const thought = chunk.additional_kwargs?.reasoning_content

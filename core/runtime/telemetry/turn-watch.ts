@@ -1,5 +1,13 @@
 import { type AllowedHost, isAllowedHost } from '../../manifest/allowed-hosts.ts'
-import type { Fetch, Message, ModelCall, ModelReply, RunCause, TurnUsage } from '../../plugin.ts'
+import type {
+  EarlyEnd,
+  Fetch,
+  Message,
+  ModelCall,
+  ModelReply,
+  RunCause,
+  TurnUsage,
+} from '../../plugin.ts'
 import { attributes as a } from './conventions.ts'
 import type { EndedTool, ToolEnd } from './kernel-metrics.ts'
 import type { TraceSpan, Tracer } from './span.ts'
@@ -55,7 +63,7 @@ export interface Answered {
   /** The host that was asked, with its port where it has one. */
   readonly host?: string
   /** Why the answer ended; absent where it failed. */
-  readonly finish?: 'stop' | 'tool_calls'
+  readonly finish?: 'stop' | 'tool_calls' | EarlyEnd
   /** What was asked. */
   readonly messages?: readonly Message[]
 }

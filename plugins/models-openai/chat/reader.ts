@@ -3,6 +3,7 @@ import {
   modelFault,
   type Asked,
   type Delta,
+  type EarlyEnd,
   type FrameReader,
   type ModelUsage,
 } from '#core/models'
@@ -45,6 +46,7 @@ export class ChunkReader implements FrameReader {
   readonly #slots = callSlots()
   /** The usage, given out at the end of the answer: some servers send a higher count in every chunk. */
   #usage: ModelUsage | undefined
+  #ended: EarlyEnd | undefined
   #spoke = false
   #called = false
   #reasoning = ''
@@ -74,11 +76,14 @@ export class ChunkReader implements FrameReader {
         this.#asked.host,
         'refused to answer this for reasons of content.',
       )
+    if (choice.finish_reason === 'length' || choice.finish_reason === 'content_filter')
+      this.#ended = choice.finish_reason
   }
 
   last(): readonly Delta[] {
     const data = this.#back()
     return [
+      ...(this.#ended ? [{ type: 'ended', by: this.#ended } as const] : []),
       ...(this.#usage ? [{ type: 'usage', ...this.#usage } as const] : []),
       ...(data ? [{ type: 'provider', data } as const] : []),
     ]

@@ -2,6 +2,7 @@ import {
   type Asked,
   callSlots,
   type Delta,
+  type EarlyEnd,
   type FrameReader,
   modelFault,
   type ModelUsage,
@@ -41,6 +42,7 @@ export class EventReader implements FrameReader {
   /** The items of which something was told already, by their place. */
   readonly #told = new Set<unknown>()
   #usage: ModelUsage | undefined
+  #ended: EarlyEnd | undefined
   #spoke = false
   #thought = false
 
@@ -58,6 +60,7 @@ export class EventReader implements FrameReader {
   last(): readonly Delta[] {
     const data = kept(this.#items)
     return [
+      ...(this.#ended ? [{ type: 'ended', by: this.#ended } as const] : []),
       ...(this.#usage ? [{ type: 'usage', ...this.#usage } as const] : []),
       ...(data ? [{ type: 'provider', data } as const] : []),
     ]
@@ -119,12 +122,15 @@ export class EventReader implements FrameReader {
     this.#usage = usageOf(response.usage) ?? this.#usage
     this.finished = this.done = true
     const spoke = this.#spoke || onto.some(({ type }) => type !== 'reasoning')
-    if (response.incomplete_details?.reason === 'content_filter' && !spoke)
+    const reason = response.incomplete_details?.reason
+    if (reason === 'content_filter' && !spoke)
       throw modelFault(
         'MODEL_REFUSED',
         this.#asked.host,
         'refused to answer this for reasons of content.',
       )
+    if (reason === 'max_output_tokens') this.#ended = 'length'
+    else if (reason === 'content_filter') this.#ended = reason
   }
 
   #call(at: unknown, { call_id: id, name }: OutputItem, args: unknown, onto: Delta[]): void {

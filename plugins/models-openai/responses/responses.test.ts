@@ -358,14 +358,15 @@ describe('an answer', () => {
     expect(() => read(event)).toThrow(expect.objectContaining({ code }))
   })
 
-  it('is told as it is where the filter or the length ends it after words', () => {
-    for (const reason of ['content_filter', 'max_output_tokens']) {
-      const { reply } = read(
-        { type: 'response.output_text.delta', output_index: 0, delta: 'One two' },
-        { type: 'response.incomplete', response: { incomplete_details: { reason } } },
-      )
-      expect(reply.content).toBe('One two')
-    }
+  it.each([
+    ['content_filter', 'content_filter'],
+    ['max_output_tokens', 'length'],
+  ])('that %s ends after words is told as it is, and how it ended: %s', (reason, ended) => {
+    const { reply } = read(
+      { type: 'response.output_text.delta', output_index: 0, delta: 'One two' },
+      { type: 'response.incomplete', response: { incomplete_details: { reason } } },
+    )
+    expect(reply).toMatchObject({ content: 'One two', ended })
   })
 
   it('survives fields of every other type', () => {

@@ -297,7 +297,7 @@ type Told = Omit<ModelReply, 'usage' | 'provider'> & {
 }
 
 function asMessage({ content, reasoning, toolCalls, ...more }: Told): HeardAnswer['message'] {
-  const { usage, model, provider } = more
+  const { usage, model, provider, ended } = more
   return {
     role: 'assistant',
     // The kernel makes the id: a provider's id may repeat, and then one message would replace another.
@@ -308,6 +308,7 @@ function asMessage({ content, reasoning, toolCalls, ...more }: Told): HeardAnswe
     ...(usage && { usage }),
     ...(model !== undefined && { model }),
     ...(provider && { provider }),
+    ...(ended && { ended }),
   }
 }
 

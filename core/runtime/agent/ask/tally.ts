@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../../errors.ts'
 import type {
   Delta,
+  EarlyEnd,
   Model,
   ModelCall,
   ModelReply,
@@ -41,6 +42,7 @@ export class CountedCall {
   #attempts = 1
   #host: string | undefined
   #callsTools = false
+  #ended: EarlyEnd | undefined
   /** How many characters the model gave. */
   #characters = 0
   /** What the provider counted. */
@@ -87,7 +89,8 @@ export class CountedCall {
     else if (delta.type === 'tool-call') {
       this.#callsTools = true
       this.#characters += (delta.name?.length ?? 0) + (delta.args?.length ?? 0)
-    } else if (delta.type !== 'provider') this.#characters += delta.text.length
+    } else if (delta.type === 'ended') this.#ended = delta.by
+    else if (delta.type !== 'provider') this.#characters += delta.text.length
   }
 
   /**
@@ -111,7 +114,7 @@ export class CountedCall {
       answered: {
         ...(this.#host !== undefined && { host: this.#host }),
         messages: this.#request.messages,
-        ...(!failure && { finish: this.#callsTools ? 'tool_calls' : 'stop' }),
+        ...(!failure && { finish: this.#ended ?? (this.#callsTools ? 'tool_calls' : 'stop') }),
       },
     })
   }

@@ -192,8 +192,8 @@ export const reasonOf = (sources: readonly ForeignSource[]): string =>
 
 /** A message in the form in which a model reads it: the words of others stand between marks. */
 export function asSent(message: Message): Message {
-  if (message.role === 'assistant' && message.usage) {
-    const { usage: _, ...said } = message
+  if (message.role === 'assistant' && (message.usage ?? message.ended)) {
+    const { usage: _, ended: __, ...said } = message
     return said
   }
   if (message.role !== 'tool' || !message.foreign) return message

@@ -162,7 +162,7 @@ class AsideCall {
       this.#reported = checkedUsage(delta, this.#reported)
       return
     }
-    if (delta.type === 'provider') return
+    if (delta.type === 'provider' || delta.type === 'ended') return
     this.#firstMs ??= performance.now() - this.#began
     this.#characters +=
       delta.type === 'tool-call'

@@ -67,9 +67,20 @@ export class AnswerParts {
     return this.#kept.length === 0
   }
 
+  /** Whether the answer has words, and no call that is to be carried out. */
+  get isWords(): boolean {
+    const hasWords = this.#kept.some(({ type, pieces }) => type === 'text' && pieces?.length)
+    return hasWords && this.#calls === 0
+  }
+
   /** The deltas that end the answer. */
   last(): Delta[] {
-    const deltas = this.#usage ? [this.#usage] : []
+    const by = this.ended === 'content-filter' ? 'content_filter' : this.ended
+    const isEarly = by === 'length' || by === 'content_filter'
+    const deltas: Delta[] = [
+      ...(isEarly ? [{ type: 'ended', by } as const] : []),
+      ...(this.#usage ? [this.#usage] : []),
+    ]
     const parts = this.#kept.flatMap(({ type, pieces, fields, providerOptions }) => {
       const text = pieces?.join('')
       if (text === '' && providerOptions === undefined) return []

@@ -121,12 +121,13 @@ export class AiSdkLanguageModel implements Model {
   }
 
   /** Throws where an answer ended otherwise than an answer ends. */
-  #judge({ ended, isEmpty, isBegun }: AnswerParts): void {
+  #judge({ ended, isEmpty, isBegun, isWords }: AnswerParts): void {
     const { host } = this.#asked
     const later = { hint: 'Try again in a moment.' }
     if (ended === undefined && isBegun)
       throw modelFault('MODEL_STREAM_BROKEN', host, 'broke off its answer.', later)
-    if (ended === 'content-filter')
+    // Words that were said before stand; calls of an answer that was refused are not carried out.
+    if (ended === 'content-filter' && !isWords)
       throw modelFault('MODEL_REFUSED', host, 'refused to answer this for reasons of content.')
     if (ended === 'error') throw modelFault('MODEL_FAILED', host, 'failed to answer.', later)
     if (isEmpty && !/^(stop|length|tool-calls)$/.test(ended ?? ''))

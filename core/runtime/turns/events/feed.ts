@@ -1,4 +1,4 @@
-import type { RunCause, TurnUsage } from '../../../plugin.ts'
+import type { EarlyEnd, RunCause, TurnUsage } from '../../../plugin.ts'
 import { join, sealed, toData, type EventFacts, type Unsealed, unsealed } from './data.ts'
 import { type RunEvent, toBatches } from '../journal/event-lines.ts'
 import { EventWindow } from './window.ts'
@@ -47,6 +47,8 @@ interface EndFacts {
   readonly cause?: RunCause
   /** What the turn cost, for its readers. */
   readonly usage?: TurnUsage
+  /** Why the model's last answer ended early. */
+  readonly ended?: EarlyEnd
 }
 
 /** Brings the events and steps of one run from the engine to the readers and into the database. */
@@ -187,13 +189,13 @@ export class Feed {
   /** Ends the run. Readers get `done`, and before it what a person is asked, once everything is stored. */
   finish(
     status: RunStatus,
-    { cause, checkpoint, save, usage }: Omit<RunEnd, 'status'> & EndFacts = {},
+    { cause, checkpoint, save, usage, ended }: Omit<RunEnd, 'status'> & EndFacts = {},
   ): Promise<void> {
     if (this.#closed) return Promise.reject(new RunLost('The run has ended or is lost.'))
     this.seal()
     this.#closed = true
     const asked = status === 'waiting' ? this.#questions : []
-    const last = [...asked, unsealed('done', { status, usage })].map((item): RunEvent => {
+    const last = [...asked, unsealed('done', { status, usage, ended })].map((item): RunEvent => {
       const data = toData(item.event, item.data, this.#facts, '')
       return { id: ++this.#lastSeq, event: item.event, data }
     })

@@ -1,4 +1,4 @@
-import type { TurnEvent, TurnPart } from '../../../plugin.ts'
+import type { TurnEvent, TurnEvents, TurnPart } from '../../../plugin.ts'
 import { isSaidNo } from './said-no.ts'
 
 /** What of a turn is being told: words, or what the model thinks. */
@@ -61,12 +61,17 @@ export async function* partsOf(
       case 'done':
         yield* told.close()
         if (held && data.status === 'waiting') yield held
-        yield { type: 'end', runId: data.runId, status: data.status, usage: data.usage }
+        yield endOf(data)
         return
     }
   }
   yield* told.close()
 }
+
+const endOf = ({ runId, status, usage, ended }: TurnEvents['done']): TurnPart => ({
+  ...{ type: 'end', runId, status, usage },
+  ...(ended && { ended }),
+})
 
 type CallEvent = Extract<TurnEvent, { event: 'tool_call' | 'action_call' }>['data']
 

@@ -155,7 +155,10 @@ export class PluginTurn implements StartedTurn {
       if (event === 'message') text += data.content
       else if (event === 'run' && data.resumed) text = text.slice(0, data.partialLength)
       else if (event === 'error') error = { code: data.code, message: data.error }
-      else if (event === 'done') return { status: data.status, text, ...(error && { error }) }
+      else if (event === 'done') {
+        const { status, ended } = data
+        return { status, text, ...(error && { error }), ...(ended && { ended }) }
+      }
     }
     throw closing()
   }
