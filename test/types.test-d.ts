@@ -958,7 +958,7 @@ const rooming = definePlugin({
       const history = [{ role: 'user' as const, content: 'Hi' }]
       const parked = turns.start({
         ...{ user: { did }, session: 'a', message: 'Hello', tools, history },
-        ...{ clientTools: 'park', approvals: 'words', timezone: 'Africa/Lusaka' },
+        ...{ clientTools: 'park', approvals: 'words', timezone: 'Africa/Lusaka', language: 'sw' },
       })
       same<typeof parked.spoke, Promise<void>>()
       turns.start({ user: { did }, message: 'Hello', ephemeral: true, approvals: false })

@@ -267,6 +267,11 @@ export interface NewTurn {
   /** The IANA time zone of the user, such as `Africa/Lusaka`. */
   readonly timezone?: string
   /**
+   * The user's language, as a BCP 47 tag such as `sw` or `fr-CD`: with `approvals: 'words'` the question is in English, French or
+   * Swahili. Without it, the first language that the request of `koa` accepts.
+   */
+  readonly language?: string
+  /**
    * What the client believes was said before, oldest first. Where that is what the session has, the session goes on. Where it is
    * a shorter beginning of it, because a message was edited or is to be answered anew, the conversation goes on in a branch from
    * there. Anything else: the model reads these lines, the newest 400 and 512 KiB of them, in place of the session's. The named

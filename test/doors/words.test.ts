@@ -7,7 +7,7 @@ import {
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { definePlugin } from '#core'
+import { definePlugin, type Turns } from '#core'
 import { call, scriptedModel, testApp, type ScriptedStep, type TestApp } from '#core/testing'
 import a2a from '../../plugins/a2a/index.ts'
 import openaiApi from '../../plugins/openai-api/index.ts'
@@ -34,6 +34,8 @@ const obeys: ScriptedStep = ({ messages }) => {
   const content = String(last?.content)
   const [, what] = /^Wipe the (\w+)$/.exec(content) ?? []
   if (last?.role === 'user' && what) return call('wipe', { what })
+  if (last?.role === 'tool' && content.includes('wiped first'))
+    return call('wipe', { what: 'second' })
   return `Read: ${content}`
 }
 
@@ -42,18 +44,21 @@ interface Conversation {
   /** Says something, and resolves to the words of the answer. */
   say(words: string): Promise<string>
 }
-type Open = (app: TestApp, key: string, name: string) => Promise<Conversation>
+type Open = (app: TestApp, key: string, name: string, language?: string) => Promise<Conversation>
 
 /** Chat completions, with an id of the conversation or with nothing but the lines that the client has. */
 const completions =
   (isNamed: boolean): Open =>
-  async (app, apiKey, name) => {
+  async (app, apiKey, name, language) => {
+    const defaultHeaders = {
+      ...(isNamed && { 'X-Conversation-Id': name }),
+      ...(language !== undefined && { 'Accept-Language': language }),
+    }
     const messages: { role: 'user' | 'assistant'; content: string }[] = []
     return {
       async say(content) {
         const client = new OpenAI({
-          ...{ baseURL: `${app.url}/openai/v1`, apiKey, maxRetries: 0 },
-          ...(isNamed && { defaultHeaders: { 'X-Conversation-Id': name } }),
+          ...{ baseURL: `${app.url}/openai/v1`, apiKey, maxRetries: 0, defaultHeaders },
         })
         const asked = [...messages, { role: 'user' as const, content }]
         const answer = await client.chat.completions.create({ model: 'oracle', messages: asked })
@@ -65,11 +70,12 @@ const completions =
   }
 
 let sent = 0
-const agents: Open = async (app, key) => {
+const agents: Open = async (app, key, _, language) => {
   let contextId = ''
   const fetchImpl: typeof fetch = (url, init) => {
     const headers = new Headers(init?.headers)
     headers.set('authorization', `Bearer ${key}`)
+    if (language !== undefined) headers.set('accept-language', language)
     return fetch(url, { ...init, headers })
   }
   return {
@@ -165,6 +171,38 @@ await onEachDatabase('a question in words', ({ databaseUrl }) => {
       expect(wiped).toEqual([])
     })
 
+    test.each([
+      [
+        'fr-CD, sw;q=0.8',
+        'Puis-je exécuter "wipe" avec {"what":"first"} ? Dites oui ou non.',
+        'Oui',
+        'non',
+      ],
+      [
+        'en;q=0.1, sw',
+        'Je, nitekeleze "wipe" kwa {"what":"first"}? Jibu ndiyo au hapana.',
+        'Ndiyo.',
+        'hapana',
+      ],
+      ['de', 'May I run "wipe" with {"what":"first"}? Answer yes or no.', 'ja', 'nein'],
+      ['!!;;q', 'May I run "wipe" with {"what":"first"}? Answer yes or no.', 'yes', 'no'],
+    ])(`by ${name}: a person who reads %s is asked: %s`, async (accepts, question, yes, no) => {
+      wiped.length = 0
+      const model = scriptedModel(Array.from({ length: 20 }, () => obeys))
+      await using app = await testApp({ plugins: [a2a, openaiApi, own], model, env })
+      const key = String((await (await app.user()).post('/keys', { name: 'a client' })).body.key)
+      const conversation = await door(app, key, 'mine', accepts)
+      const first = await conversation.say('Wipe the first')
+      expect(first).toContain(`${question} [`)
+      // The run that goes on after the answer asks in the same language.
+      const second = await conversation.say(yes)
+      expect(second).toContain(`${question.replace('first', 'second')} [`)
+      expect(wiped).toEqual(['first'])
+      expect(await conversation.say(no)).not.toContain('wiped')
+      await conversation.say(yes)
+      expect(wiped).toEqual(['first'])
+    })
+
     test(`by ${name}: a yes of somebody else or of another conversation runs nothing`, async () => {
       await using at = await open(door)
       for (const whose of ['somebody else', 'the same person'] as const) {
@@ -196,4 +234,26 @@ await onEachDatabase('a question in words', ({ databaseUrl }) => {
       expect(wiped).toEqual(['logs'])
     })
   }
+})
+
+test('a plugin says in which language a person is asked', async () => {
+  const told = Promise.withResolvers<Turns>()
+  const starter = definePlugin({
+    name: 'starter',
+    summary: 'Starts turns.',
+    visibility: 'silent',
+    setup: ({ turns }) => told.resolve(turns),
+  })
+  const model = scriptedModel([obeys, obeys])
+  await using app = await testApp({ plugins: [own, starter], model })
+  const turns = await told.promise
+  const asked = async (language?: string) => {
+    const { did } = await app.user()
+    const start = { user: { did }, message: 'Wipe the logs', approvals: 'words' } as const
+    return (await turns.start({ ...start, ...(language !== undefined && { language }) }).ended).text
+  }
+  expect(await asked('SW-tz')).toContain('Jibu ndiyo au hapana. [')
+  expect(await asked()).toContain('Answer yes or no. [')
+  for (const language of ['no language', '', '*', 'x'.repeat(200)])
+    await expect(asked(language)).rejects.toMatchObject({ code: 'INPUT_INVALID' })
 })

@@ -16,6 +16,15 @@ export const modelName = z.string().min(1).max(200)
 /** What is attached to a message. */
 export const attachmentList = z.array(z.unknown()).max(100)
 
+/** Whether it is a BCP 47 tag of one language. */
+export function isLanguage(tag: string): boolean {
+  try {
+    return tag.length <= 100 && Intl.getCanonicalLocales(tag).length === 1
+  } catch {
+    return false
+  }
+}
+
 /** Whether it is the name of an IANA time zone. */
 export function isTimeZone(name: string): boolean {
   try {

@@ -16,7 +16,7 @@ import { isDid } from '../base/did-form.ts'
 import { roomOfPlugin } from '../base/room-name.ts'
 import { parseJson } from '../base/safe-json.ts'
 import { clientNetwork } from '../http/limits/client-address.ts'
-import { attachmentList, isTimeZone, messageText, modelName } from './message-fields.ts'
+import { attachmentList, isLanguage, isTimeZone, messageText, modelName } from './message-fields.ts'
 import type { Decision, TurnRequest } from './run.ts'
 
 const metadataBytes = 8 * 1024
@@ -120,6 +120,7 @@ const fields = z.strictObject({
   clientTools: z.enum(['wait', 'park']).optional(),
   whenAlone: z.strictObject({ stopAfterMs: z.int().min(100).max(86_400_000) }).optional(),
   timezone: z.string().max(100).refine(isTimeZone, 'expected an IANA time zone').optional(),
+  language: z.string().refine(isLanguage, 'expected a BCP 47 language tag').optional(),
   koa: z
     .custom<NewTurn['koa']>((koa) => typeof Object(koa).ip === 'string', 'expected ctx.koa')
     .optional(),
@@ -144,6 +145,7 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
   if (shared && room === undefined)
     throw refused(`The turn that ${plugin} starts is shared, and names no room.`)
   const { message, model, from, attachments, metadata, instructions, quoted, allow } = said
+  const language = said.language ?? (koa && languageOf(koa))
   return {
     user,
     delegation,
@@ -172,10 +174,17 @@ export function readNewTurn(plugin: string, turn: NewTurn): ReadTurn {
       ...(said.ephemeral && { ephemeral: true as const }),
       ...(said.whenAlone && { whenAlone: said.whenAlone }),
       ...(said.timezone && { timezone: said.timezone }),
+      ...(language && { language }),
       ...(said.tools?.length && { tools: said.tools }),
       ...(said.clientTools === 'park' && { clientTools: 'park' as const }),
     },
   }
+}
+
+/** The language that a request would have first; undefined where it names none. */
+function languageOf(koa: NonNullable<NewTurn['koa']>): string | undefined {
+  const [first = ''] = koa.acceptsLanguages()
+  return isLanguage(first) ? first : undefined
 }
 
 const approvalsAs: Readonly<Record<string, TurnRequest['approvals']>> = {

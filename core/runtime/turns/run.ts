@@ -8,6 +8,8 @@ export interface TurnRequest {
   readonly message: string
   readonly model?: string
   readonly timezone?: string
+  /** The user's language, as a BCP 47 tag. */
+  readonly language?: string
   readonly metadata?: Readonly<Record<string, unknown>>
   /** The plugin that started the turn; undefined for a turn that began over HTTP. */
   readonly origin?: string

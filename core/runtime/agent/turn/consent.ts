@@ -62,6 +62,11 @@ export class Consent {
     return request?.approvals || isWatched ? 'events' : false
   }
 
+  /** The language in which a person is asked, where somebody said which. */
+  get language(): string | undefined {
+    return this.#run.request?.language
+  }
+
   /** Whether the turn was begun where nobody can be asked, so that even what asks of itself is refused. */
   get isNever(): boolean {
     return this.#run.request?.approvals === 'never'

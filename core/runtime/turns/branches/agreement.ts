@@ -1,7 +1,7 @@
 import type { SaidBefore } from '../../../plugin.ts'
 import { isNote, messageOf, noteOf } from '../journal/steps.ts'
 import type { RunDatabase } from '../journal/tables.ts'
-import { bareAnswer } from '../waiting/in-words.ts'
+import { bareAnswer, questionCode } from '../waiting/in-words.ts'
 
 /** How what a client believes was said goes with what a session has. */
 export type Agreement =
@@ -90,8 +90,6 @@ function add(units: Unit[], role: Unit['role'], text: string, first: string): vo
   else units.push({ role, text, first })
 }
 
-/** A question in words ends like this, when spaces do not count. */
-const question = /Answeryesorno\.\[[0-9a-f]{8}\]$/u
 /** The longest answer that may be a bare yes or no. */
 const longestAnswer = 60
 
@@ -104,7 +102,7 @@ function believed(lines: readonly SaidBefore[]): Unit[] {
     const isAnswer =
       role === 'user' &&
       last?.role === 'assistant' &&
-      question.test(last.text) &&
+      questionCode(last.text) !== undefined &&
       text.length <= longestAnswer &&
       lines[i + 1]?.role === 'assistant' &&
       bareAnswer(content, last.text) !== undefined
