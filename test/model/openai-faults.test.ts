@@ -128,6 +128,12 @@ describe('what a provider complains of', () => {
     expect(codes).toEqual(['MODEL_ANSWER_INVALID', 'MODEL_NOT_FOUND', 'MODEL_STREAM_BROKEN'])
   })
 
+  it('is MODEL_REFUSED when a content filter stopped a call, which nobody is to carry out', async () => {
+    const toolCalls = [{ name: 'look', args: '{"wh' }]
+    const small = await model([{ text: 'I look.', toolCalls, finish: 'content_filter' }])
+    expect((await fault(small.stream(ask('Hello')))).code).toBe('MODEL_REFUSED')
+  })
+
   it('is MODEL_REFUSED when a content filter left nothing of the answer', async () => {
     const small = await model([{ finish: 'content_filter' }])
     const error = await fault(small.stream(ask('Hello')))

@@ -61,21 +61,20 @@ export interface ClientTool {
 }
 
 /** How a run ended, or why the run stands still. */
-export type RunEnd =
+export type RunEnd = (
+  | { readonly status: 'aborted' | 'interrupted' }
   /** `ended` says why the model's last answer ended early. */
-  (
-    | { readonly status: 'finished'; readonly ended?: EarlyEnd }
-    | { readonly status: 'aborted' | 'interrupted' }
-    /** Readers had the `error` event; the error itself is for a caller that waits for one answer. */
-    | { readonly status: 'failed'; readonly error: RuntimeError }
-    /** The run asks a person, and stands until `resume` continues it in a new run. */
-    | { readonly status: 'waiting' }
-  ) & {
-    /** The state from which the session's next run goes on; without one, the state before this run stays. */
-    readonly checkpoint?: string
-    /** Writes the checkpoint in the transaction of the run's end: both are kept, or neither is. */
-    readonly save?: Save
-  }
+  | { readonly status: 'finished'; readonly ended?: EarlyEnd }
+  /** Readers had the `error` event; the error itself is for a caller that waits for one answer. */
+  | { readonly status: 'failed'; readonly error: RuntimeError }
+  /** The run asks a person, and stands until `resume` continues it in a new run. */
+  | { readonly status: 'waiting' }
+) & {
+  /** The state from which the session's next run goes on; without one, the state before this run stays. */
+  readonly checkpoint?: string
+  /** Writes the checkpoint in the transaction of the run's end: both are kept, or neither is. */
+  readonly save?: Save
+}
 
 /** Writes a checkpoint within a transaction. */
 export type Save = (transaction: Kysely<any>) => Promise<void> // any: the tables are the engine's own

@@ -70,7 +70,8 @@ export class ChunkReader implements FrameReader {
     this.#spoke ||= onto.length > 0
     if (!choice.finish_reason) return
     this.finished = true
-    if (choice.finish_reason === 'content_filter' && !this.#spoke)
+    // Words that were said before stand; calls of an answer that was refused are not carried out.
+    if (choice.finish_reason === 'content_filter' && (this.#called || !this.#spoke))
       throw modelFault(
         'MODEL_REFUSED',
         this.#asked.host,

@@ -44,6 +44,7 @@ export class EventReader implements FrameReader {
   #usage: ModelUsage | undefined
   #ended: EarlyEnd | undefined
   #spoke = false
+  #called = false
   #thought = false
 
   constructor(asked: Asked) {
@@ -123,7 +124,8 @@ export class EventReader implements FrameReader {
     this.finished = this.done = true
     const spoke = this.#spoke || onto.some(({ type }) => type !== 'reasoning')
     const reason = response.incomplete_details?.reason
-    if (reason === 'content_filter' && !spoke)
+    // Words that were said before stand; calls of an answer that was refused are not carried out.
+    if (reason === 'content_filter' && (this.#called || !spoke))
       throw modelFault(
         'MODEL_REFUSED',
         this.#asked.host,
@@ -135,7 +137,9 @@ export class EventReader implements FrameReader {
 
   #call(at: unknown, { call_id: id, name }: OutputItem, args: unknown, onto: Delta[]): void {
     const delta = this.#slots({ index: at, id, name, args })
-    if (delta) onto.push(delta)
+    if (!delta) return
+    this.#called = true
+    onto.push(delta)
   }
 
   #say(words: unknown, onto: Delta[]): void {

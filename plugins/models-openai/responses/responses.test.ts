@@ -341,6 +341,20 @@ describe('an answer', () => {
       'MODEL_REFUSED',
     ],
     [
+      'a filter amid a call, which nobody is to carry out',
+      {
+        type: 'response.incomplete',
+        response: {
+          output: [
+            { type: 'message', content: [{ type: 'output_text', text: 'I look.' }] },
+            { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{"wh' },
+          ],
+          incomplete_details: { reason: 'content_filter' },
+        },
+      },
+      'MODEL_REFUSED',
+    ],
+    [
       'a failure',
       {
         type: 'response.failed',
