@@ -249,7 +249,8 @@ async function measure(): Promise<void> {
   for (let round = 0; round < rounds; round++) stops.push(await served.stop(openai))
   isOver ||= Math.max(...stops) > mostStopMs
   console.log(
-    `from a client of the OpenAI API that leaves to the model's signal: ${median(stops).toFixed(1)} ms, at most ${Math.max(...stops).toFixed(1)} (goal: at most ${mostStopMs})`,
+    `from a client of the OpenAI API that leaves to the model's signal: ${median(stops).toFixed(1)} ms, ` +
+      `at most ${Math.max(...stops).toFixed(1)} (goal: at most ${mostStopMs})`,
   )
   child.disconnect()
   if (isOver && process.env.BENCH_GATE) process.exitCode = 1

@@ -161,7 +161,8 @@ async function byWrk(ours: Target, theirPort: number, etcdPid: number): Promise<
     }
     print(`wrk, ratio:           ${median(ratios).toFixed(2)} (median of rounds; goal 1.00)`)
     print(
-      `wrk, CPU per request: ${median(cpu).toFixed(0)} µs ours and ${median(behind).toFixed(0)} µs etcd behind it, ${median(theirCpu).toFixed(0)} µs etcd as a gateway`,
+      `wrk, CPU per request: ${median(cpu).toFixed(0)} µs ours and ${median(behind).toFixed(0)} µs etcd behind it, ` +
+        `${median(theirCpu).toFixed(0)} µs etcd as a gateway`,
     )
   } finally {
     rmSync(folder, { recursive: true, force: true })

@@ -365,7 +365,8 @@ await describeWith('chromium', 'what init made from the packed package', (progra
     const tookMs = madeMs + performance.now() - began
     slow.push(await slowness())
     process.stdout.write(
-      `init: all there after ${Math.round(tookMs)} ms, on a machine ${slow.map((by) => by.toFixed(1)).join(' to ')} times as slow as a quiet one\n`,
+      `init: all there after ${Math.round(tookMs)} ms, on a machine ${slow.map((by) => by.toFixed(1)).join(' to ')} ` +
+        'times as slow as a quiet one\n',
     )
     expect(tookMs).toBeLessThan(allThereMs * Math.max(...slow))
     dev.signal('SIGTERM')

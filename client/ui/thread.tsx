@@ -95,11 +95,7 @@ function Conversation(props: ThreadProps) {
           messages={view.shown}
           isSending={isSending}
           waitingCall={approval.pending?.toolCallId}
-          branches={branches}
-          lastSaid={lastSaid}
-          progress={progress}
-          feedback={feedback}
-          onSession={onSession}
+          {...{ branches, lastSaid, progress, feedback, onSession }}
           onInstead={(message, text) => void instead(message, text)}
         />
         <Thinking isThinking={status === 'submitted'} />

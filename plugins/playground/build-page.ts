@@ -51,8 +51,20 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
 }
 
 /** React, and the pieces of the library and of the page that the chat and other views share. */
-const ofTheFirstView =
-  /node_modules\/(react|react-dom|scheduler)\/|client\/core\/(client|error|events|records|request|store|timing|tokens|tool-schema)\.ts|client\/core\/chat\/|client\/react\/(provider|use-store|use-run|use-oracle|use-chat|use-latest|content)\.ts|client\/view\/(fault|root)\.tsx|client\/ui\/(words|address)\.ts|client\/ui\/languages\/en|page\/(route|host|oracle|words)\.ts/
+const ofTheFirstView = new RegExp(
+  [
+    /node_modules\/(react|react-dom|scheduler)\//,
+    /client\/core\/(client|error|events|records|request|store|timing|tokens|tool-schema)\.ts/,
+    /client\/core\/chat\//,
+    /client\/react\/(provider|use-store|use-run|use-oracle|use-chat|use-latest|content)\.ts/,
+    /client\/view\/(fault|root)\.tsx/,
+    /client\/ui\/(words|address)\.ts/,
+    /client\/ui\/languages\/en/,
+    /page\/(route|host|oracle|words)\.ts/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+)
 
 const ways = { br: promisify(brotliCompress), gzip: promisify(gzip) } as const
 /** A smaller file costs a page no time that a copy would save. */

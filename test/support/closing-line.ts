@@ -21,8 +21,15 @@ interface Counts {
  * there which files failed; a second run that finds such a file counts the results of the first one's other files, too.
  */
 export default class ClosingLine implements Reporter {
+  readonly #path = process.env.TEST_LEFTOVER
+
+  constructor() {
+    // A test may run the tests of another project, and those leave nothing here.
+    delete process.env.TEST_LEFTOVER
+  }
+
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]) {
-    const path = process.env.TEST_LEFTOVER
+    const path = this.#path
     const first = path && existsSync(path) ? readLeftover(path) : undefined
     const ofFailed = noCounts()
     const ofOthers = first?.others ?? noCounts()

@@ -300,9 +300,8 @@ async function answerCalls(loop: Loop): Promise<WaitingCall | undefined> {
 /** A call that waits, asked for in the text of the reply where the turn is one that asks in words. */
 function askedInWords({ turn, tools, narrator, hear }: Loop, waits: WaitingCall): WaitingCall {
   if (waits.kind === 'client' || turn.consent.approvals !== 'words') return waits
-  const redact = tools.entry(waits.toolName)?.tool?.redact
-  const asked = { ...waits, args: redacted(waits.args, redact) }
-  const line = questionOf(turn.rootId, asked, turn.consent.language)
+  const args = redacted(waits.args, tools.entry(waits.toolName)?.tool?.redact)
+  const line = questionOf(turn.rootId, { ...waits, args }, turn.consent.language)
   const whole = narrator.spoke ? `\n\n${line}` : line
   hear.text(whole)
   return { ...waits, line: whole }

@@ -17,7 +17,7 @@ import type {
 } from 'kysely'
 import { isConnectionError, isFileBusy, translated } from './database-errors.ts'
 import { forever } from '../base/until-aborted.ts'
-import { isInTransaction, isOpen } from './sqlite/older-node.ts'
+import { isInTransaction, isDatabaseOpen } from './sqlite/older-node.ts'
 import { Statement, StatementCache } from './sqlite/statements.ts'
 import { Turnstile } from './turnstile.ts'
 import type { WalSync } from './wal-sync.ts'
@@ -218,7 +218,7 @@ class SqliteDriver implements Driver {
   async destroy(): Promise<void> {
     // Whoever has the connection may finish; closing the database rolls back a transaction that never ends.
     await this.#turnstile.enter().catch(() => {})
-    if (isOpen(this.#database) && !this.#isKept) this.#database.close()
+    if (isDatabaseOpen(this.#database) && !this.#isKept) this.#database.close()
     this.#turnstile.leave()
   }
 }
@@ -259,7 +259,7 @@ class SqliteConnection implements DatabaseConnection {
 
   /** Whether SQLite says that a transaction is open, which is not always what the driver asked for. */
   get isTransaction(): boolean {
-    return isOpen(this.#database) && isInTransaction(this.#database)
+    return isDatabaseOpen(this.#database) && isInTransaction(this.#database)
   }
 
   executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {

@@ -16,7 +16,7 @@ import type { BusState } from './channels/bus-line.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
-import { isOpen, refuseNewerDatabase } from './sqlite/older-node.ts'
+import { isDatabaseOpen, refuseNewerDatabase } from './sqlite/older-node.ts'
 import type { PostgresChannels as ListeningChannels } from './postgres-channels.ts'
 import type { LimitsBy } from './postgres.ts'
 import {
@@ -143,7 +143,7 @@ async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Pro
     },
     async end() {
       await db.destroy()
-      if (isOpen(database) && !isKept) database.close()
+      if (isDatabaseOpen(database) && !isKept) database.close()
       await wal?.close()
     },
     async cut() {

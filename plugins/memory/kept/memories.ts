@@ -12,6 +12,7 @@ import {
   type NewMemory,
   type Said,
   type Settings,
+  type ToldOf,
 } from './memory.ts'
 import { deleteMemory, forgetWords, makeRoom } from './erasing.ts'
 import { denialOf, deniedAt, erasedWords, wasErased } from './known-again.ts'
@@ -208,12 +209,7 @@ export class Memories {
   async bring(
     trx: MemoryDatabase,
     memory: Memory,
-    told: {
-      readonly sources: readonly Said[]
-      readonly uses: number
-      readonly createdAt: number
-      readonly confirmedAt: number
-    },
+    told: ToldOf,
   ): Promise<void> {
     for (const said of told.sources) await this.#confirm(trx, memory, said)
     memory.uses = Math.max(memory.uses, told.uses)
@@ -234,14 +230,11 @@ export class Memories {
     await trx
       .updateTable('memory_memories')
       .set({
-        kind,
+        ...{ kind, slot, until, by },
         about: sealed(about),
-        slot,
         value: sealed(value),
         text: sealed(text),
-        until,
         pinned: pinned ? 1 : 0,
-        by,
       })
       .where('id', '=', id)
       .execute()
@@ -327,7 +320,6 @@ export class Memories {
       id,
       did,
       n: Number(person.next) - 1,
-      value: given.value,
       valid_from: said.at,
       valid_to: null,
       denied_at: null,

@@ -18,6 +18,14 @@ export interface Said {
   readonly at: number
 }
 
+/** What an export tells of a memory beside the first place where it was said. */
+export interface ToldOf {
+  readonly sources: readonly Said[]
+  readonly uses: number
+  readonly createdAt: number
+  readonly confirmedAt: number
+}
+
 /** What is to be kept. */
 export interface NewMemory extends Pick<
   Memory,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { RuntimeError, type Turns, type User } from '#core'
 import { refusalOfGiven } from '../keeping/checks.ts'
+import type { Settings } from '../kept/memory.ts'
 import type { Remembering } from '../remembering.ts'
 import { tellsSecret } from '../words/secrets.ts'
 import { exportedShape, type importInput } from './shapes.ts'
@@ -32,17 +33,7 @@ export async function importInto(
       const [first, ...further] = one.sources
       const quote = first?.quote ?? one.text
       const at = Date.parse(one.validFrom)
-      // Nobody has said yet what will be said tomorrow; a day is for clocks that differ.
-      const latest = self.now + dayMs
-      const isMalformed =
-        at > latest ||
-        quote.length > longestQuote ||
-        further.some((said) => said.quote.length > longestQuote || Date.parse(said.at) > latest)
-      const given = { ...one, slot: one.slot ?? null }
-      const refusal = isMalformed
-        ? 'malformed'
-        : (refusalOfGiven({ ...given, quote }, sensitive) ??
-          (further.some((said) => tellsSecret(said.quote)) ? 'secret' : undefined))
+      const refusal = refusalOfExported(one, self.now, sensitive)
       if (refusal) {
         refuse(refusal)
         continue
@@ -91,6 +82,25 @@ export async function importInto(
     }
   })
   return { added, confirmed, refused }
+}
+
+/** Why an entry of an export is not taken in; undefined where it is. */
+function refusalOfExported(
+  one: z.output<typeof exportedShape>,
+  now: number,
+  sensitive: Settings['sensitive'],
+): string | undefined {
+  const [first, ...further] = one.sources
+  const quote = first?.quote ?? one.text
+  // Nobody has said yet what will be said tomorrow; a day is for clocks that differ.
+  const latest = now + dayMs
+  const isMalformed =
+    Date.parse(one.validFrom) > latest ||
+    quote.length > longestQuote ||
+    further.some((said) => said.quote.length > longestQuote || Date.parse(said.at) > latest)
+  if (isMalformed) return 'malformed'
+  const refusal = refusalOfGiven({ ...one, slot: one.slot ?? null, quote }, sensitive)
+  return refusal ?? (further.some((said) => tellsSecret(said.quote)) ? 'secret' : undefined)
 }
 
 /**

@@ -367,7 +367,7 @@ export class Grants implements Rights {
     if (held && held.reading > reading) return
     this.#held.set(did, {
       grants: rows.map((row) => ({
-        abilities: JSON.parse(row.capabilities) as string[], // written by `issue`
+        abilities: JSON.parse(row.capabilities), // written by `issue`
         until: Number(row.expires_at),
       })),
       fresh: this.#isOnlyWriter ? Infinity : this.#now() + freshMs,

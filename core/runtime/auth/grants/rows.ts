@@ -86,7 +86,7 @@ export function grantOf(row: GrantRow, now: number): Grant {
   return {
     id,
     did,
-    capabilities: JSON.parse(capabilities) as string[], // written by `Grants.issue`
+    capabilities: JSON.parse(capabilities), // written by `Grants.issue`
     resource: row.oracle_did,
     ...(note !== null && { note }),
     state: revoked_at !== null ? 'revoked' : now < until ? 'active' : 'expired',

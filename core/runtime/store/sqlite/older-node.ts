@@ -8,7 +8,7 @@ import { RuntimeError } from '../../../errors.ts'
 export const isOlderNode = !('columns' in StatementSync.prototype)
 
 /** Whether a database is open. */
-export function isOpen(database: DatabaseSync): boolean {
+export function isDatabaseOpen(database: DatabaseSync): boolean {
   if (!isOlderNode) return database.isOpen
   try {
     database.exec('')

@@ -137,9 +137,7 @@ export class Runs {
       forgetCheckpoint: options.forgetCheckpoint,
     })
     this.#readers = new Readers({
-      store: this.#store,
-      carrier: this.#carrier,
-      followers: this.#followers,
+      ...{ store: this.#store, carrier: this.#carrier, followers: this.#followers },
       audience: clients.audience,
       interest: (sessionId) => replicas.session(sessionId),
     })
