@@ -206,11 +206,7 @@ export class Memories {
   }
 
   /** Adds what an export tells of a memory beside its first place: further places, how often it was used, and its days. */
-  async bring(
-    trx: MemoryDatabase,
-    memory: Memory,
-    told: ToldOf,
-  ): Promise<void> {
+  async bring(trx: MemoryDatabase, memory: Memory, told: ToldOf): Promise<void> {
     for (const said of told.sources) await this.#confirm(trx, memory, said)
     memory.uses = Math.max(memory.uses, told.uses)
     memory.created_at = Math.min(memory.created_at, told.createdAt)
