@@ -331,7 +331,8 @@ function Add({ memories }: { memories: MemoriesResult }) {
       onSubmit={(event) => {
         event.preventDefault()
         void memories.add({ text }).then(
-          () => setText(''),
+          // What was written meanwhile stays.
+          () => setText((now) => (now === text ? '' : now)),
           () => {},
         )
       }}
