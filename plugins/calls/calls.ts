@@ -10,6 +10,7 @@ import {
 } from '#core'
 import type { environment } from './environment.ts'
 import { Figures } from './figures.ts'
+import { type Limited, Limits } from './limits.ts'
 import type { Place, ToMedia } from './media/messages.ts'
 import { portsOfCall } from './media/ports.ts'
 import { Media } from './media/media.ts'
@@ -51,20 +52,12 @@ export interface CallsBoot {
   now(): Date
 }
 
-interface Live {
+interface Live extends Limited {
   readonly id: string
-  readonly did: string
-  readonly conversation: Conversation
-  readonly timers: NodeJS.Timeout[]
-  readonly openedAt: number
-  connectedAt: number | undefined
-  /** The last minute has been announced. */
-  isTold: boolean
 }
 
-/** How often a process says that it lives; how long before its end a call is told so. */
+/** How often a process says that it lives, and looks whether a call has to end. */
 const beatMs = 1_500
-const lastMinuteMs = 60_000
 /** How long the last frames take at most, when the process ends. */
 const leavingMs = 150
 /** After so long without a sign of life a call is lost. */
@@ -78,6 +71,7 @@ export class Calls {
   readonly #boot: CallsBoot
   readonly #media = new Media()
   readonly #figures: Figures
+  readonly #limits: Limits
   readonly #relay: Relay | undefined
   readonly #live = new Map<string, Live>()
   #opening = 0
@@ -95,6 +89,7 @@ export class Calls {
       ...{ db: boot.db, log: boot.log, owner: randomUUID(), now: () => boot.now() },
       minutesPerDay: boot.env.CALLS_MINUTES_PER_DAY,
     })
+    this.#limits = new Limits(this.rows, boot.env, this.#now)
     this.chosen = chosen
     this.env = boot.env
   }
@@ -124,21 +119,21 @@ export class Calls {
     try {
       const conversation = this.#converse(row, wanted, before)
       const live: Live = {
-        ...{ id, did, conversation, timers: [] },
-        ...{ openedAt: performance.now(), connectedAt: undefined, isTold: false },
+        ...{ id, did, conversation, openedAt: performance.now() },
+        ...{ connectedAt: undefined, lasting: undefined, isTold: false },
       }
       const answer = await this.#media.open(
         id,
         { sdp: offer.sdp, place: this.#place(), silenceMs: this.env.CALLS_SILENCE_MS },
         (message) => {
           if (message.type === 'connected') this.#connected(live)
+          if (message.type === 'late') return this.#figures.late(message.frames)
           conversation.take(message)
         },
       )
       this.#live.set(id, live)
       this.#figures.begun(row.type, this.#live.size)
-      const ownMs = (this.env.CALLS_MINUTES * 60 - row.seconds_before) * 1_000
-      this.#limit(live, Math.min(ownMs, this.rows.lastingMs(minutesLeft)))
+      this.#limits.begin(live, row.seconds_before, minutesLeft)
       this.#beat()
       void conversation.follow()
       const ends = {
@@ -221,9 +216,11 @@ export class Calls {
     return this.#media.isWarm
   }
 
-  check(): void {
+  /** How calls are, for `/health`. Throws what is wrong. */
+  check(): string | undefined {
     const fault = this.#media.fault ?? this.chosen.fault
     if (fault !== undefined) throw new Error(fault)
+    return this.#figures.inWords
   }
 
   async close(): Promise<void> {
@@ -301,45 +298,8 @@ export class Calls {
     if (minutesLeft <= 0) throw minutesSpent(CALLS_MINUTES_PER_DAY, this.#now())
   }
 
-  #limit(live: Live, lastingMs: number): void {
-    const ms = Math.max(1_000, lastingMs)
-    const { conversation } = live
-    live.timers.push(
-      setTimeout(() => void this.#endPending(live), times.pendingMs),
-      setTimeout(() => conversation.end('limit'), ms),
-    )
-    if (ms > lastMinuteMs)
-      live.timers.push(setTimeout(() => this.#tellLastMinute(live), ms - lastMinuteMs))
-    for (const timer of live.timers) timer.unref()
-  }
-
-  #tellLastMinute(live: Live): void {
-    if (live.isTold) return
-    live.isTold = true
-    live.conversation.minuteLeft()
-  }
-
-  /** Calls of one user at the same time, here or at other replicas, spend the minutes of the day together. */
-  async #limitTogether(): Promise<void> {
-    if (this.env.CALLS_PER_USER === 1) return
-    for (const did of new Set([...this.#live.values()].map((live) => live.did))) {
-      const underWay = (await this.rows.underWay(did)).length
-      if (underWay < 2) continue
-      const leftMs = this.rows.lastingMs(await this.rows.minutesLeft(did)) / underWay
-      for (const live of [...this.#live.values()].filter((one) => one.did === did))
-        if (leftMs <= 0) live.conversation.end('limit')
-        else if (leftMs <= lastMinuteMs) this.#tellLastMinute(live)
-    }
-  }
-
-  async #endPending({ id, did, conversation }: Live): Promise<void> {
-    const row = await this.rows.own(did, id).catch(() => undefined)
-    if (row?.state === 'pending') conversation.end('lost')
-  }
-
   async #ended(id: string, by: EndedBy): Promise<void> {
     const live = this.#live.get(id)
-    for (const timer of live?.timers ?? []) clearTimeout(timer)
     if (!this.#live.delete(id) || !live) return this.rows.close(id, by)
     const { connectedAt = performance.now(), conversation } = live
     this.#figures.ended(by, this.#live.size, {
@@ -381,11 +341,13 @@ export class Calls {
   }
 
   async #beatOnce(): Promise<void> {
+    this.#limits.look([...this.#live.values()])
+    if (this.#live.size === 0) return
     const ended = await this.rows.beat([...this.#live.keys()])
     for (const { id, conversation } of [...this.#live.values()])
       await this.rows.keep(id, conversation)
     for (const { id, ended_by } of ended) this.#live.get(id)?.conversation.end(ended_by ?? 'server')
-    await this.#limitTogether()
+    await this.#limits.lookTogether([...this.#live.values()])
   }
 
   #place(): Place {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toldAddress } from './signalling/addresses.ts'
 import type { Command } from './speech/command.ts'
 
 const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most)
@@ -16,6 +17,15 @@ function portsOf(text: string, ctx: z.RefinementCtx): [number, number] {
   if (range[0] >= 1024 && range[1] <= 65_535 && range[1] > range[0]) return range
   ctx.addIssue('a range of at least two ports from 1024 to 65535, such as 40000-40199')
   return z.NEVER
+}
+
+function addressOf(text: string, ctx: z.RefinementCtx): string {
+  try {
+    return toldAddress(text)
+  } catch (error) {
+    ctx.addIssue(error instanceof Error ? error.message : String(error))
+    return z.NEVER
+  }
 }
 
 /** The addresses of relays. */
@@ -44,9 +54,12 @@ function commandOf(text: string, ctx: z.RefinementCtx): Command {
 /** The variables of calls. */
 export const environment = {
   CALLS_ADDRESS: z
-    .ipv4()
+    .string()
+    .transform(addressOf)
     .optional()
-    .describe('The public address, where the server stands behind one-to-one NAT'),
+    .describe(
+      'The public address, where the server stands behind one-to-one NAT; lan:192.168.1.10 for callers of one network',
+    ),
   CALLS_PORTS: z
     .string()
     .default('40000-40199')

@@ -1,8 +1,14 @@
 import type { Metrics } from '#core'
 import type { EndedBy } from './tables.ts'
 
-/** The figures of calls, for `GET /metrics`. */
+/** The median of so many of the newest calls is told. */
+const mostSetUps = 100
+
+/** The figures of calls, for `GET /metrics`, and in one sentence for `GET /health`. */
 export class Figures {
+  readonly #sum = { begun: 0, seconds: 0, interruptions: 0, lateFrames: 0, underWay: 0 }
+  readonly #setUps: number[] = []
+  readonly #lateFrames
   readonly #begun
   readonly #ended
   readonly #seconds
@@ -23,15 +29,40 @@ export class Figures {
     this.#interruptions = metrics.counter('interruptions_total', 'Replies that people interrupted.')
     this.#underWay = metrics.gauge('under_way', 'Calls of this process.')
     this.#setUp = metrics.histogram('set_up_seconds', 'From the answer to the page in the call.')
+    this.#lateFrames = metrics.counter(
+      'late_frames_total',
+      'Frames of 20 ms that were sent over 20 ms late.',
+    )
   }
 
   begun(type: string, underWay: number): void {
     this.#begun.add({ type })
-    this.#underWay.set(underWay)
+    this.#sum.begun++
+    this.#now(underWay)
   }
 
   connected(seconds: number): void {
     this.#setUp.observe(seconds)
+    this.#setUps.push(seconds)
+    if (this.#setUps.length > mostSetUps) this.#setUps.shift()
+  }
+
+  late(frames: number): void {
+    this.#lateFrames.add({}, frames)
+    this.#sum.lateFrames += frames
+  }
+
+  /** What has happened since the start; undefined where nobody has called. */
+  get inWords(): string | undefined {
+    const { begun, underWay, seconds, interruptions, lateFrames } = this.#sum
+    if (begun === 0) return undefined
+    const sorted = this.#setUps.toSorted((a, b) => a - b)
+    const median = sorted[Math.floor(sorted.length / 2)]
+    const setUp = median === undefined ? '' : `, set up in ${Math.round(median * 1_000)} ms (p50)`
+    return (
+      `Calls since the start: ${begun}, of them under way: ${underWay}; ${Math.round(seconds)} seconds of those that ended${setUp}; ` +
+      `interruptions: ${interruptions}; late frames: ${lateFrames}.`
+    )
   }
 
   ended(
@@ -47,6 +78,13 @@ export class Figures {
     this.#seconds.add({}, course.seconds)
     this.#utterances.add({}, course.utterances)
     this.#interruptions.add({}, course.interruptions)
+    this.#sum.seconds += course.seconds
+    this.#sum.interruptions += course.interruptions
+    this.#now(underWay)
+  }
+
+  #now(underWay: number): void {
+    this.#sum.underWay = underWay
     this.#underWay.set(underWay)
   }
 }

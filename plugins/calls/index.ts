@@ -12,6 +12,12 @@ import { ChosenSpeech } from './speech/chosen.ts'
 import { consentFor } from './speech/consent.ts'
 import { migrations, withCallsTables } from './tables.ts'
 
+/** Said plainly to whoever asks; docs/calls.md and the README name the same. */
+const met = ['Chromium']
+const notMet = [
+  ...['other browsers', 'phones', 'real NATs', 'a TURN relay', 'the recognizer of a browser'],
+  ...['OpenAI', 'a LiveKit server'],
+]
 const word = z.string().regex(/^[a-z0-9][a-z0-9_+-]{0,63}$/i, 'letters, digits, - and _ only')
 const callId = z.object({ callId: z.string().min(1).max(100) })
 const place = z.enum(['device', 'server', 'service'])
@@ -199,6 +205,9 @@ export default definePlugin({
         }),
         minutesLeft: z.number(),
         transports: z.array(z.object({ name: z.string(), tested: z.boolean() })),
+        /** With what calls were tried, and with what they never were. */
+        met: z.array(z.string()),
+        notMet: z.array(z.string()),
         calls: z.array(view),
       }),
       async run(_, { self, user, now }) {
@@ -224,6 +233,7 @@ export default definePlugin({
           },
           minutesLeft: Math.floor(await self.rows.minutesLeft(user.did)),
           transports: [{ name: 'direct', tested: true }],
+          ...{ met: [...met], notMet: [...notMet] },
           calls: calls.map((row) => callView(row, now())),
         }
       },

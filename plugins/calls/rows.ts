@@ -1,3 +1,4 @@
+import { PostgresAdapter, type RawBuilder, sql } from 'kysely'
 import { type Database, type Log, RuntimeError } from '#core'
 import { type CallsDatabase, type CallsTable, type EndedBy, withCallsTables } from './tables.ts'
 import type { Heard } from './talking/speaker.ts'
@@ -44,6 +45,8 @@ export class CallRows {
   readonly #owner: string
   readonly #minutesPerDay: number
   readonly #now: () => number
+  /** The database's clock: the clocks of processes differ, and a lease is made and judged by this one. */
+  readonly #leaseNow: RawBuilder<number>
 
   constructor({ db, log, owner, minutesPerDay, now }: RowsOptions) {
     this.db = withCallsTables(db)
@@ -51,6 +54,10 @@ export class CallRows {
     this.#owner = owner
     this.#minutesPerDay = minutesPerDay
     this.#now = () => now().getTime()
+    this.#leaseNow =
+      db.getExecutor().adapter instanceof PostgresAdapter
+        ? sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
+        : sql<number>`cast(unixepoch('subsec') * 1000 as integer)`
   }
 
   /** A call of the user, or `NOT_FOUND`. */
@@ -72,7 +79,7 @@ export class CallRows {
       .selectAll()
       .where('did', '=', did)
       .where('state', '!=', 'ended')
-      .where('lease_until', '>', this.#now())
+      .where('lease_until', '>', this.#leaseNow)
       .orderBy('created_at', 'desc')
       .limit(mostListed)
       .execute()
@@ -85,16 +92,17 @@ export class CallRows {
     const today = at - (at % dayMs)
     const rows = await this.db
       .selectFrom('calls_calls')
-      .select(['started_at', 'ended_at', 'lease_until'])
+      .select(['started_at', 'ended_at', 'seen_at'])
+      .select((eb) => eb('lease_until', '>', this.#leaseNow).as('is_live'))
       .where('did', '=', did)
       .where('created_at', '>=', today - longestMs)
       .where('started_at', 'is not', null)
       .execute()
     // Of a call that went over midnight, the minutes after it are those of today.
-    const ms = rows.map(({ started_at, ended_at, lease_until }) =>
+    const ms = rows.map(({ started_at, ended_at, seen_at, is_live }) =>
       Math.max(
         0,
-        Number(ended_at ?? Math.min(at, Number(lease_until))) - Math.max(today, Number(started_at)),
+        Number(ended_at ?? (is_live ? at : seen_at)) - Math.max(today, Number(started_at)),
       ),
     )
     const spent = ms.reduce((sum, one) => sum + one, 0) / 60_000
@@ -119,18 +127,18 @@ export class CallRows {
   ): Promise<CallsTable | undefined> {
     await this.#closeLapsed(did)
     const at = this.#now()
-    const row: CallsTable = {
+    const row = {
       ...{ id, did, session_id: sessionId },
       ...{ type, consent },
-      state: 'pending',
+      state: 'pending' as const,
       owner: this.#owner,
-      lease_until: at + times.pendingMs + times.leaseMs,
+      lease_until: this.#leaseFor(times.pendingMs + times.leaseMs),
+      seen_at: at,
       created_at: at,
       started_at: null,
       ended_at: null,
       ended_by: null,
       seconds_before: before ? before.seconds_before + secondsOf(before, at) : 0,
-      slot: null,
       minutes_charged: before?.minutes_charged ?? 0,
       utterances: 0,
       interruptions: 0,
@@ -142,9 +150,9 @@ export class CallRows {
         .insertInto('calls_calls')
         .values({ ...row, slot })
         .onConflict((conflict) => conflict.doNothing())
-        .returning('id')
+        .returningAll()
         .executeTakeFirst()
-      if (placed) return { ...row, slot }
+      if (placed) return numbers(placed)
     }
     return undefined
   }
@@ -153,7 +161,7 @@ export class CallRows {
   async begin(id: string): Promise<void> {
     await this.db
       .updateTable('calls_calls')
-      .set({ state: 'active', started_at: this.#now() })
+      .set({ state: 'active', started_at: this.#now(), seen_at: this.#now() })
       .where('id', '=', id)
       .where('state', '=', 'pending')
       .execute()
@@ -205,7 +213,7 @@ export class CallRows {
   async beat(ids: readonly string[]): Promise<Pick<CallsTable, 'id' | 'ended_by'>[]> {
     await this.db
       .updateTable('calls_calls')
-      .set({ lease_until: this.#now() + times.leaseMs })
+      .set({ lease_until: this.#leaseFor(times.leaseMs), seen_at: this.#now() })
       .where('id', 'in', ids)
       .where('state', '=', 'active')
       .execute()
@@ -228,17 +236,19 @@ export class CallRows {
       .execute()
   }
 
+  /** A lease of so long from now on. */
+  #leaseFor(ms: number): RawBuilder<number> {
+    return sql<number>`${this.#leaseNow} + ${sql.lit(ms)}`
+  }
+
   /** Ends the calls, of everybody or of one user, whose process has not said for too long that it lives. */
   async #closeLapsed(did?: string): Promise<void> {
     const lapsed = this.db
       .updateTable('calls_calls')
       // Its process was there last when it took the lease.
-      .set((eb) => ({
-        ...{ state: 'ended', ended_by: 'lost' },
-        ended_at: eb('lease_until', '-', times.leaseMs),
-      }))
+      .set((eb) => ({ state: 'ended', ended_by: 'lost', ended_at: eb.ref('seen_at') }))
       .where('state', '!=', 'ended')
-      .where('lease_until', '<', this.#now())
+      .where('lease_until', '<', this.#leaseNow)
     await (did === undefined ? lapsed : lapsed.where('did', '=', did)).execute()
   }
 }
@@ -253,6 +263,7 @@ export const secondsOf = ({ started_at, ended_at }: CallsTable, now: number): nu
 export const numbers = (row: CallsTable): CallsTable => ({
   ...row,
   lease_until: Number(row.lease_until),
+  seen_at: Number(row.seen_at),
   created_at: Number(row.created_at),
   started_at: row.started_at === null ? null : Number(row.started_at),
   ended_at: row.ended_at === null ? null : Number(row.ended_at),

@@ -12,9 +12,10 @@ export interface CallsTable {
   session_id: string
   type: 'audio' | 'video'
   state: 'pending' | 'active' | 'ended'
-  /** The process that carries the call, and until when it says that it lives. */
+  /** The process that carries the call, until when it says that it lives, by the database's clock, and when it last did, by its own. */
   owner: string
   lease_until: number
+  seen_at: number
   created_at: number
   started_at: number | null
   ended_at: number | null
@@ -83,6 +84,16 @@ export const migrations = {
     await db.schema
       .alterTable('calls_calls')
       .addColumn('minutes_charged', 'integer', (column) => column.notNull().defaultTo(0))
+      .execute()
+  },
+  '004-seen': async (db: Database) => {
+    await db.schema
+      .alterTable('calls_calls')
+      .addColumn('seen_at', 'bigint', (column) => column.notNull().defaultTo(0))
+      .execute()
+    await withCallsTables(db)
+      .updateTable('calls_calls')
+      .set((eb) => ({ seen_at: eb.ref('created_at') }))
       .execute()
   },
 }

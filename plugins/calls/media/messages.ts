@@ -36,6 +36,8 @@ export type FromMedia = { readonly call: string } & (
   | { readonly type: 'opened'; readonly sdp: string }
   | { readonly type: 'failed'; readonly reason: string }
   | { readonly type: 'connected' }
+  /** So many frames of sound were sent over 20 ms late. */
+  | { readonly type: 'late'; readonly frames: number }
   /** A frame of the data channel. */
   | { readonly type: 'frame'; readonly text: string }
   | { readonly type: 'begun' }

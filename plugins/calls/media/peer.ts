@@ -30,6 +30,9 @@ const awayMs = 2_000
 const most = { frames: 200, frameBytes: 16_384, packets: 400, bytes: 187_500, brokenMs: 2_000 }
 /** How long the answer waits for its own candidates. */
 const gatherMs = 3_000
+/** 20 ms of what is heard; without a packet for so long the page is silent. */
+const heardSamples = 320
+const quietAfterMs = 200
 /** A timer that comes late sends at most so many frames at once. */
 const mostAtOnce = 10
 
@@ -63,6 +66,8 @@ export class Peer {
   #channel: RTCDataChannel | undefined
   #ticking: NodeJS.Timeout | undefined
   #source: number | undefined
+  /** When the last packet of sound came; up to when silence was taken in its place. */
+  #soundAt = 0
   #seenAt = performance.now()
   #brokenSince: number | undefined
   #window = { from: 0, packets: 0, bytes: 0 }
@@ -223,6 +228,7 @@ export class Peer {
       const { payload } = packet
       return this.#camera.push(ssrc, { number: sequenceNumber, timestamp, isLast, payload })
     }
+    this.#soundAt = at
     this.#source ??= ssrc
     if (this.#source !== ssrc) return this.#fail('another source of sound')
     for (const bytes of this.#ordering.push({ number: sequenceNumber, bytes: packet.payload }))
@@ -234,7 +240,7 @@ export class Peer {
     try {
       this.#utterances.isSpoken = this.#playing.isSpeaking
       this.#utterances.push(
-        bytes ? this.#decoder.decode(bytes) : this.#decoder.decodePacketLoss(320),
+        bytes ? this.#decoder.decode(bytes) : this.#decoder.decodePacketLoss(heardSamples),
       )
       this.#brokenSince = undefined
     } catch {
@@ -255,9 +261,20 @@ export class Peer {
   #tick(): void {
     const at = performance.now()
     if (at - this.#seenAt > lostMs) return this.#lose()
+    this.#hearSilence(at)
     const due = Math.floor((at - this.#sent.from) / frameMs)
+    const late = due - this.#sent.frames - 1
+    if (late > 0) this.#tell({ type: 'late', frames: late })
     if (due - this.#sent.frames > mostAtOnce) this.#sent.frames = due - mostAtOnce
     for (; this.#sent.frames < due; this.#sent.frames++) this.#sendFrame()
+  }
+
+  /** A page that sends nothing while it is quiet (DTX) is silent: what was said before ends. */
+  #hearSilence(at: number): void {
+    if (this.#source === undefined || at - this.#soundAt < quietAfterMs) return
+    this.#utterances.isSpoken = this.#playing.isSpeaking
+    for (; this.#soundAt + frameMs <= at; this.#soundAt += frameMs)
+      this.#utterances.push(new Int16Array(heardSamples))
   }
 
   #sendFrame(): void {

@@ -25,6 +25,14 @@ await onEachDatabase('the rows of calls', ({ databaseUrl }) => {
       places,
     )
 
+  /** The process of a call is gone for longer than its lease. */
+  const lapse = (id: string) =>
+    replicas[0]!.db
+      .updateTable('calls_calls')
+      .set({ lease_until: 1 })
+      .where('id', '=', id)
+      .execute()
+
   beforeAll(async () => {
     database = await (databaseUrl ? postgresDatabase(databaseUrl) : sqliteDatabase())
     const open = async () => {
@@ -60,9 +68,30 @@ await onEachDatabase('the rows of calls', ({ databaseUrl }) => {
   })
 
   test('the place of a process that is gone is free when its lease has run out', async () => {
-    await placed(replicas[0]!, randomUUID(), 1)
-    now += 10 * minute
+    const left = await placed(replicas[0]!, randomUUID(), 1)
+    expect(await placed(replicas[1]!, randomUUID(), 1)).toBeUndefined()
+    await lapse(left!.id)
     expect(await placed(replicas[1]!, randomUUID(), 1)).toBeDefined()
+  })
+
+  test('clocks of processes that differ end no call, and a lost one lasted until its process was last there', async () => {
+    const [rows, other] = replicas
+    now = midnight + 60 * minute
+    const call = await placed(rows!, randomUUID(), 1)
+    await rows!.begin(call!.id)
+    now += 3 * minute
+    expect(await rows!.beat([call!.id])).toEqual([])
+    // The clock of the other process goes before by ten minutes.
+    now += 10 * minute
+    await other!.sweep()
+    expect((await other!.own(did, call!.id)).state).toBe('active')
+    expect(await other!.underWay(did)).toHaveLength(1)
+    await lapse(call!.id)
+    expect(await other!.minutesLeft(did)).toBe(117)
+    await other!.sweep()
+    const lost = { state: 'ended', ended_by: 'lost', ended_at: midnight + 63 * minute }
+    expect(await other!.own(did, call!.id)).toMatchObject(lost)
+    expect(await other!.minutesLeft(did)).toBe(117)
   })
 
   test('of a call over midnight each day counts its own minutes', async () => {
