@@ -265,7 +265,7 @@ beforeAll(() => {
 afterAll(() => {
   child?.kill()
   rmSync(above, { recursive: true, force: true })
-})
+}, 240_000)
 
 describe('the published package', () => {
   it('runs the application of getting-started as the page says', async () => {

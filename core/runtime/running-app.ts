@@ -145,13 +145,16 @@ export class RunningApp implements App {
 
   /** Loads the modules that the first caller needs, so that the caller does not wait for them. */
   async #warm(): Promise<void> {
+    const goesOn = () => this.#closing === undefined
     try {
       this.tools.warm()
-      await this.#parts.identity.auth.warm()
+      await this.#parts.identity.auth.warm(goesOn)
       await this.grants.warm()
+      // Node loads its own fetch with the first mention of this name.
+      void globalThis.Response
       // An author's server starts again and again, and mostly gets no chat before it does.
       if (!isForAuthors({ NODE_ENV: this.config.NODE_ENV }))
-        await this.#parts.conversations.warmInPieces(() => this.#closing === undefined)
+        await this.#parts.conversations.warmInPieces(goesOn)
     } catch (err) {
       this.log.error({ err }, 'a part of the runtime could not be loaded')
     }

@@ -9,7 +9,7 @@ const program = `
   let url
   registerHooks({
     load(address, context, next) {
-      const own = /agent\\/state\\/(engine-pieces|graph)\\.ts|models-demo\\/demo-model\\.ts/
+      const own = /agent\\/state\\/graph\\.ts|models-demo\\/demo-model\\.ts/
       if (url && (own.test(address) || /dist\\/(messages|output_parsers)\\/index\\.js/.test(address))) {
         console.log('loads ' + address)
         setImmediate(() => fetch(url + '/health').then(({ status }) => console.log('health ' + status)))
@@ -43,7 +43,7 @@ it('a server in production loads what a turn needs before anybody chats, in piec
   try {
     for await (const line of createInterface({ input: server.stdout })) {
       const loads =
-        /^loads .*\/(engine-pieces|graph|messages|output_parsers|demo-model)(\/index)?\.[tj]s$/.exec(
+        /^loads .*\/(graph|messages|output_parsers|demo-model)(\/index)?\.[tj]s$/.exec(
           line,
         )
       if (loads) seen.push(loads[1] ?? '')
@@ -56,7 +56,6 @@ it('a server in production loads what a turn needs before anybody chats, in piec
   }
   expect(seen.filter((what) => !what.startsWith('health'))).toEqual([
     'listens',
-    'engine-pieces',
     'messages',
     'output_parsers',
     'graph',

@@ -124,6 +124,12 @@ export class Agent {
     await this.#loadGraph()
   }
 
+  /** Has a turn without words pass through the graph, of which nothing is left. */
+  async practise(): Promise<void> {
+    const graph = await this.#loadGraph()
+    await graph.pass({ thread: 'practice', begins: true, work: async () => undefined })
+  }
+
   #loadGraph(): Promise<Graph> {
     this.#graph ??= import('./state/graph.ts').then(({ createGraph }) =>
       createGraph(this.#options.db, this.#keys),

@@ -1,15 +1,28 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Engine } from '../turns/run.ts'
 import { RuntimeError } from '../../errors.ts'
+import { importInPieces } from '../base/import-in-pieces.ts'
 import { Walk } from '../model/chain.ts'
 import { knownModel } from '../model/opened-later.ts'
 import type { Agent, AgentOptions } from './agent.ts'
 
-/** How long the process answers others between two imports: at least so long, and half as long as the import has taken. */
-const leastPauseMs = 10
+/** How long the process answers others between two steps. */
+const pauseMs = 10
+
+/** What a turn imports: our own files where they are files, and the engine. */
+const engineFiles = [
+  './agent.ts',
+  '@langchain/core/singletons',
+  '@langchain/core/runnables',
+  '@langchain/langgraph-checkpoint',
+  '@langchain/langgraph/channels',
+  '@langchain/langgraph/pregel',
+  '@langchain/langgraph',
+  './state/graph.ts',
+]
 
 /** An agent that loads its code with its first use: no start needs what only turns need. */
-export class LazyAgent implements Omit<Agent, never> {
+export class LazyAgent implements Omit<Agent, 'practise'> {
   readonly #options: AgentOptions
   #made: Agent | undefined
   #making: Promise<Agent> | undefined
@@ -23,18 +36,23 @@ export class LazyAgent implements Omit<Agent, never> {
     await (await this.#load()).warm()
   }
 
-  /** The same in pieces, between which the process does other work, for as long as `goesOn` says so. */
+  /**
+   * The same in pieces, between which the process does other work, for as long as `goesOn` says so. In the end the engine has
+   * practised: what runs for the first time, Node compiles first.
+   */
   async warmInPieces(goesOn: () => boolean): Promise<void> {
-    const { enginePieces } = await import('./state/engine-pieces.ts')
-    for (const load of [() => this.#load(), ...enginePieces]) {
+    await importInPieces(engineFiles, import.meta.url, goesOn)
+    const steps = [
+      () => this.#load(),
+      () => this.warm(),
+      () => this.#openModel(),
+      async () => (await this.#load()).practise(),
+    ]
+    for (const step of steps) {
       if (!goesOn()) return
-      const began = performance.now()
-      await load()
-      const ms = performance.now() - began
-      await pause(Math.max(leastPauseMs, ms / 2), undefined, { ref: false })
+      await step()
+      await pause(pauseMs, undefined, { ref: false })
     }
-    if (goesOn()) await this.warm()
-    if (goesOn()) await this.#openModel()
   }
 
   /** Opens the model that answers by default: its wire is loaded as well. What keeps it shut is told to the first turn. */

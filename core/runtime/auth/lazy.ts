@@ -1,7 +1,11 @@
+import { importInPieces } from '../base/import-in-pieces.ts'
 import type { Auth, AuthOptions } from './authenticate.ts'
 
+/** What verifying a token imports: our own files where they are files, and ucanto. */
+const files = ['./authenticate.ts', '@ucanto/core', '@ucanto/validator']
+
 /** An authentication that loads its code with its first use: what verifies tokens is heavy to import. */
-export class LazyAuth implements Omit<Auth, 'stats'> {
+export class LazyAuth implements Omit<Auth, 'stats' | 'practise'> {
   readonly #options: AuthOptions
   #made: Auth | undefined
   #making: Promise<Auth> | undefined
@@ -37,9 +41,10 @@ export class LazyAuth implements Omit<Auth, 'stats'> {
     return this.#load().then((auth) => auth.verifyDelegation(raw, expected))
   }
 
-  /** Loads the authentication now, so that the first caller does not wait. */
-  async warm(): Promise<void> {
-    await this.#load()
+  /** Loads the authentication now, in pieces, so that the first caller does not wait. */
+  async warm(goesOn: () => boolean = () => true): Promise<void> {
+    if (!this.#made) await importInPieces(files, import.meta.url, goesOn)
+    ;(await this.#load()).practise()
   }
 
   /** The authentication, loaded once. */
