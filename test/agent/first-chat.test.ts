@@ -42,10 +42,9 @@ it('a server in production loads what a turn needs before anybody chats, in piec
   const seen: string[] = []
   try {
     for await (const line of createInterface({ input: server.stdout })) {
-      const loads =
-        /^loads .*\/(graph|messages|output_parsers|demo-model)(\/index)?\.[tj]s$/.exec(
-          line,
-        )
+      const loads = /^loads .*\/(graph|messages|output_parsers|demo-model)(\/index)?\.[tj]s$/.exec(
+        line,
+      )
       if (loads) seen.push(loads[1] ?? '')
       else if (line === 'listens' || line.startsWith('health ')) seen.push(line)
       if (seen.at(-1) === 'health 200' && seen.includes('demo-model')) break
