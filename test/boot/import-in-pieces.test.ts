@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const module = new URL('../../core/runtime/base/import-in-pieces.ts', import.meta.url).href
+const module = new URL('../../core/runtime/idle/import-in-pieces.ts', import.meta.url).href
 
 /** Writes files, each of which says its name when it is evaluated. */
 function write(files: Readonly<Record<string, string>>): void {

@@ -3,7 +3,7 @@
  * rooms that stand on one floor do not know each other.
  */
 export const floors: readonly (readonly string[])[] = [
-  ['base', 'watchdog'],
+  ['base', 'watchdog', 'idle'],
   ['store/channels', 'store/sqlite'],
   ['store', 'outbound', 'variables'],
   ['audit', 'told', 'telemetry'],

@@ -25,6 +25,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'A parser of JSON that is cut off is called at every length of its input.',
   'test/audit/audit.test.ts':
     'Lines that are days old and a database that fails between two lines need the audit table without a server.',
+  'test/boot/import-in-pieces.test.ts':
+    'Files that import each other in every way are written for it, and whether its token can be read nobody else sees.',
   'test/boot/long-lines.test.ts':
     'The bound of a line is arithmetic, and its edges are lines that no app writes at will.',
   'test/turns/begins-at-once.test.ts':

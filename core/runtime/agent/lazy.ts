@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Engine } from '../turns/run.ts'
 import { RuntimeError } from '../../errors.ts'
-import { importInPieces } from '../base/import-in-pieces.ts'
+import { importInPieces } from '../idle/import-in-pieces.ts'
 import { Walk } from '../model/chain.ts'
 import { knownModel } from '../model/opened-later.ts'
 import type { Agent, AgentOptions } from './agent.ts'

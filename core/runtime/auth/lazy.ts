@@ -1,4 +1,4 @@
-import { importInPieces } from '../base/import-in-pieces.ts'
+import { importInPieces } from '../idle/import-in-pieces.ts'
 import type { Auth, AuthOptions } from './authenticate.ts'
 
 /** What verifying a token imports: our own files where they are files, and ucanto. */
