@@ -135,7 +135,7 @@ await describeWith('chromium', 'what is left of a spoken call with a picture', (
     await context.close()
 
     const { messages, file } = model.requests[1]!
-    const [part] = messages.find(({ role }) => role === 'tool')?.parts ?? []
+    const [part] = messages.find((message) => message.role === 'tool')?.parts ?? []
     const picture = Buffer.from(await file!(part!.file))
     expect(picture.toString('latin1', 0, 4)).toBe('RIFF')
     const [heard, spoken] = await Promise.all(

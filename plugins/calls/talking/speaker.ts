@@ -17,6 +17,8 @@ export interface Saying {
 interface Queued extends Saying {
   readonly part: number
   isMade: boolean
+  /** Nothing of it is said: it is over as soon as those before it are. */
+  isSilent: boolean
   /** How much of it was heard, by the page's own voice. */
   heard: number
 }
@@ -79,7 +81,7 @@ export class Speaker {
 
   say(saying: Saying): void {
     if (this.#queue.length >= bounds.queue) return
-    this.#queue.push({ ...saying, part: ++this.#part, isMade: false, heard: 0 })
+    this.#queue.push({ ...saying, part: ++this.#part, isMade: false, isSilent: false, heard: 0 })
     if (this.#queue.length === 1) this.#options.onBegun(saying)
     this.#make()
   }
@@ -156,6 +158,7 @@ export class Speaker {
     for (const heard of this.#queue.splice(0, at + 1)) this.#options.onHeard(heard)
     const [next] = this.#queue
     if (next) this.#options.onBegun(next)
+    if (next?.isSilent) this.#endSilent(next)
     this.#make()
     if (!this.isBusy) this.#options.onSilent()
   }
@@ -186,8 +189,13 @@ export class Speaker {
 
   /** A sentence without a word to say is over when those before it are. */
   #pass(queued: Queued): void {
-    if (this.#queue[0] === queued) queueMicrotask(() => this.#ended(queued.part))
+    queued.isSilent = true
+    if (this.#queue[0] === queued) this.#endSilent(queued)
     this.#make()
+  }
+
+  #endSilent({ part }: Queued): void {
+    queueMicrotask(() => this.#ended(part))
   }
 
   async #speak(voice: Voice, queued: Queued, signal: AbortSignal): Promise<void> {
