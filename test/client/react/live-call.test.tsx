@@ -1,63 +1,12 @@
-import { createElement, StrictMode, type ReactNode } from 'react'
-import { expect, it, onTestFinished } from 'vitest'
-import { scriptedModel, type ScriptedStep } from '#core/testing'
-import { type LiveAgent, useLiveAgent } from '../../../client/live-agent.ts'
-import calls from '../../../plugins/calls/index.ts'
+import { expect, it } from 'vitest'
+import type { LiveAgent } from '../../../client/live-agent.ts'
 import { deviceError, fakeBrowser } from '../call/browser.ts'
-import { testOracle } from '../oracle.ts'
-import { hook, until } from '../page.ts'
-
-const patient = 30_000
-const speech = { CALLS_HEARING: 'typed', CALLS_VOICE: 'none' }
-
-/** An oracle that can be called, and a component that can call it, in strict mode. */
-async function open(steps: readonly ScriptedStep[] = [], env: Record<string, string> = {}) {
-  const oracle = await testOracle({
-    plugins: [calls],
-    model: scriptedModel(steps),
-    env: { ...speech, ...env },
-  })
-  onTestFinished(() => oracle[Symbol.asyncDispose]())
-  const sessionId = await oracle.session()
-  const client = oracle.tab()
-  const strict = (child: ReactNode) => createElement(StrictMode, null, oracle.within(client)(child))
-  const toasts: string[] = []
-  const used = hook(
-    () =>
-      useLiveAgent(
-        oracle.oracleDid,
-        undefined,
-        undefined,
-        ({ title, description }) => toasts.push(`${title}: ${description}`),
-        oracle.overrides,
-      ),
-    strict,
-  )
-  const userDid = oracle.wallet.initialWallet.did
-  const wanted = { callType: 'audio' as const, sessionId, userDid }
-  /** The calls that the server knows of. */
-  const known = async (callId: string) =>
-    client.request<Record<string, unknown>>(
-      oracle.oracleDid,
-      `/calls/${callId}`,
-      {},
-      oracle.overrides,
-    )
-  const underWay = async () =>
-    (
-      await client.request<{ calls: { callId: string }[] }>(
-        oracle.oracleDid,
-        '/calls',
-        {},
-        oracle.overrides,
-      )
-    ).calls
-  return { oracle, used, wanted, known, underWay, toasts }
-}
+import { openCaller, patient } from '../call/open-caller.ts'
+import { until } from '../page.ts'
 
 it('calls in strict mode once, by way of all published fields, and hangs up with its component', async () => {
   const devices = fakeBrowser()
-  const { used, wanted, known, underWay } = await open(['It is sunny.'])
+  const { used, wanted, known, underWay } = await openCaller(['It is sunny.'])
   const { now } = used
   // The fields as a page of the published hook reads them.
   const before: [boolean, boolean, boolean, boolean, boolean] = [
@@ -110,7 +59,7 @@ it('calls in strict mode once, by way of all published fields, and hangs up with
 
 it('room.disconnect hangs up, and the next call is another one', async () => {
   fakeBrowser()
-  const { used, wanted, known } = await open()
+  const { used, wanted, known } = await openCaller()
   const first = await used.now.callAgent(wanted)
   await until(() => used.now.isReady, patient)
   await until(() => used.now.seconds > 0, patient)
@@ -137,7 +86,7 @@ it.each([
     fakeBrowser(() => {
       throw deviceError(name)
     })
-    const { used, wanted, underWay, toasts } = await open()
+    const { used, wanted, underWay, toasts } = await openCaller()
     const error = await used.now.callAgent(wanted).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code, message })
     expect(toasts).toEqual([`Connection Error: Failed to start call: ${message}`])
@@ -153,7 +102,7 @@ it('without a microphone nobody is asked for one: words are typed', async () => 
   const devices = fakeBrowser(() => {
     throw deviceError('NotAllowedError')
   })
-  const { used, wanted } = await open(['Hello.'])
+  const { used, wanted } = await openCaller(['Hello.'])
   await used.now.callAgent({ ...wanted, microphone: false })
   await until(() => used.now.isReady, patient)
   expect(used.now).toMatchObject({ isMuted: true, error: null })
@@ -172,7 +121,7 @@ it('a microphone that is taken away is followed by the next one, and without one
     if (device === '') throw deviceError('NotFoundError')
     return device
   })
-  const { used, wanted } = await open(['Still here.'])
+  const { used, wanted } = await openCaller(['Still here.'])
   await used.now.callAgent(wanted)
   await until(() => used.now.isReady, patient)
   expect(devices.sent.at(-1)?.device).toBe('a headset')
@@ -199,7 +148,7 @@ it('a microphone that is taken away is followed by the next one, and without one
 
 it('captions come in one go, and how loud the ends are renders nothing', async () => {
   fakeBrowser()
-  const { used, wanted } = await open([
+  const { used, wanted } = await openCaller([
     { text: Array.from({ length: 200 }, (_, i) => `Word ${i}. `) },
   ])
   await used.now.callAgent({ ...wanted, microphone: false })
