@@ -85,7 +85,7 @@ function Call({ host }: { host: ViewHost }) {
       ) : (
         <Before agent={agent} call={(...how) => void call(...how)} />
       )}
-      <Captions captions={agent.captions} />
+      <Captions captions={agent.captions} isOpen={agent.sessionStarted} />
       {agent.endedBy !== null && !agent.sessionStarted && (
         <p role="status">
           {endings[agent.endedBy] ?? states.ended}{' '}
@@ -306,9 +306,12 @@ function Typed({ agent }: { agent: LiveAgent }) {
   )
 }
 
-/** What was said. Only whole lines are read out, each of them once: those of the agent are heard already. */
-function Captions({ captions }: { captions: readonly CallCaption[] }) {
-  if (captions.length === 0) return null
+/**
+ * What was said. Only whole lines are read out, each of them once. The list is there before its first line: what comes together with
+ * its list is not read out.
+ */
+function Captions({ captions, isOpen }: { captions: readonly CallCaption[]; isOpen: boolean }) {
+  if (captions.length === 0 && !isOpen) return null
   const last = captions.at(-1)
   const open = last?.isFinal === false ? last : undefined
   return (
