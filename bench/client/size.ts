@@ -13,6 +13,8 @@ export interface EntrySize {
   readonly later: number
   /** Of these, what serves no chat: contracts, payments, memory, and what a messaging server is asked. */
   readonly seldom: number
+  /** Of these, what keeps tokens over a reload. */
+  readonly tokens: number
 }
 
 /** The core's limit, in bytes of gzip. */
@@ -24,8 +26,8 @@ export const noticesBudget = 3 * 1024
 /** The limit of what `/live-agent` adds to an app that has the core, with what a call fetches later. */
 export const liveAgentBudget = 8 * 1024
 
-/** The limit of what a chat fetches later, and of what serves no chat, in bytes of gzip. */
-export const laterBudget = { chat: 9 * 1024, seldom: 5.5 * 1024 }
+/** The limits of what a chat fetches later, of what keeps its tokens, and of what serves no chat, in bytes of gzip. */
+export const laterBudget = { chat: 10 * 1024, tokens: 1024, seldom: 5.5 * 1024 }
 
 /** The chunks that serve no chat. */
 const seldom = /^(contract|memory-engine|oracle-room|paying|messaging-server)$/
@@ -42,6 +44,10 @@ export async function sizeOf(entry: string): Promise<EntrySize> {
     later: sum(later, gzip),
     seldom: sum(
       later.filter(({ name }) => seldom.test(name)),
+      gzip,
+    ),
+    tokens: sum(
+      later.filter(({ name }) => name === 'kept-tokens'),
       gzip,
     ),
   }

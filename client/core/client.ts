@@ -28,6 +28,13 @@ export interface OracleClientOptions {
   /** Where a tab remembers its runs over a reload; `sessionStorage` without it. */
   readonly storage?: TabStorage
   readonly timing?: Partial<Timing>
+  /**
+   * Whether tokens outlive a reload, encrypted in IndexedDB under keys that nothing can export; by itself where the page came by
+   * https or from this machine.
+   */
+  readonly keepTokens?: boolean
+  /** How many of the newest messages a chat reads at first, or `all`, the default. The kit reads 50, unless this says `all`. */
+  readonly history?: number | 'all'
 }
 
 /** Names a chat: an oracle, and a session with it. */
@@ -46,6 +53,13 @@ export interface Models {
 /** The code that finds oracles, which comes when one is looked for. */
 export const resolving = () => import('../later/resolve.ts')
 
+/** A page whose code for that cannot be fetched keeps nothing. */
+const keptTokens = (did: string) =>
+  import('../later/kept-tokens.ts').then(
+    ({ KeptTokens }) => new KeptTokens(did),
+    () => undefined,
+  )
+
 /** The library without React: the stores of one user, to read and to follow. */
 export class OracleClient {
   readonly wallet: IWalletProps
@@ -62,8 +76,10 @@ export class OracleClient {
     this.options = options
     this.wallet = options.wallet
     this.#timing = { ...usualTiming, ...options.timing }
-    this.tokens = new Tokens((kind) =>
-      kind === 'delegation' ? options.createDelegation : options.createInvocation,
+    const { keepTokens = globalThis.isSecureContext } = options
+    this.tokens = new Tokens(
+      (kind) => (kind === 'delegation' ? options.createDelegation : options.createInvocation),
+      keepTokens ? () => this.once('kept tokens', () => keptTokens(this.wallet.did)) : undefined,
     )
     this.transactSignX =
       options.transactSignX ??
@@ -96,6 +112,7 @@ export class OracleClient {
         storage: () => options.storage ?? sessionStorage,
         config: () => this.config(oracleDid, overrides).read(),
         model: () => this.#models.get(oracleDid),
+        history: options.history,
       })
     })
   }

@@ -1,7 +1,8 @@
 import { claimIdsOf, OracleError } from '../core/error.ts'
 import type { AnyEvent, EventPayloads } from '../core/events.ts'
-import { stopped, withResult } from '../core/chat/tool-call.ts'
+import type { Turn } from '../core/chat/turn.ts'
 import type { IMessage, ResultPart, ToolCall } from '../core/records.ts'
+import { stopped, withResult } from './tool-call.ts'
 
 /** A message of a reply as the history will have it: some text, and the calls that followed it. */
 interface Segment {
@@ -53,6 +54,16 @@ export class LiveReply {
       details: this.#fault,
       claimIds: claimIdsOf(claims),
     })
+  }
+
+  /** The error of a tool that failed, of this page or of the oracle, where an event tells of one. */
+  toolErrorIn({ eventName, payload }: AnyEvent, turn: Turn): OracleError | undefined {
+    if (eventName !== 'tool_call' && eventName !== 'action_call') return undefined
+    const { status, toolName, toolCallId, error } = payload
+    if (status !== 'error' || error === undefined) return undefined
+    const { message = error }: { message?: unknown } = Object(error)
+    const code = turn.hasBegun(toolCallId) ? 'browser_tool_failed' : 'tool_failed'
+    return new OracleError(code, `${toolName}: ${String(message)}`)
   }
 
   /**

@@ -15,6 +15,13 @@ export interface IOraclesProviderProps {
   readonly createInvocation?: MintFn
   /** The address of a DID resolver (the W3C HTTP binding) by which the page finds oracles. */
   readonly resolverUrl?: string
+  /**
+   * Whether tokens outlive a reload, encrypted in IndexedDB under keys that nothing can export; by itself where the page came by
+   * https or from this machine.
+   */
+  readonly keepTokens?: boolean
+  /** How many of the newest messages a chat reads at first, or `all`, the default. The kit reads 50, unless this says `all`. */
+  readonly history?: number | 'all'
   readonly children?: ReactNode
 }
 
@@ -49,7 +56,7 @@ const ClientContext = createContext<OracleClient | null>(null)
 /** Gives every hook below it the user's wallet. */
 export function OraclesProvider({ children, ...props }: IOraclesProviderProps): ReactNode {
   const latest = useLatest(props)
-  const { resolverUrl } = props
+  const { resolverUrl, keepTokens, history } = props
   const { did } = props.initialWallet
   const hasInvocations = !!props.createInvocation
   const client = useMemo(
@@ -57,13 +64,15 @@ export function OraclesProvider({ children, ...props }: IOraclesProviderProps): 
       createOracleClient({
         wallet: latest.current.initialWallet,
         resolverUrl,
+        keepTokens,
+        history,
         transactSignX: (messages, memo) => latest.current.transactSignX(messages, memo),
         createDelegation: (oracleDid) => latest.current.createDelegation(oracleDid),
         ...(hasInvocations && {
           createInvocation: (oracleDid) => latest.current.createInvocation!(oracleDid),
         }),
       }),
-    [did, hasInvocations, resolverUrl],
+    [did, hasInvocations, resolverUrl, keepTokens, history],
   )
   return createElement(ClientContext.Provider, { value: client }, children)
 }

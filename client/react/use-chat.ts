@@ -67,7 +67,7 @@ export function useChat<Tools = AnyTools>(options: IChatOptions): ChatResult<Too
   const abortStream = useCallback(() => chat.abortStream(), [chat])
 
   const showsComponents = options.uiComponents !== undefined || client.actions.size > 0
-  const { messages, run: _run, approval: _approval, ...rest } = snapshot
+  const { messages, run: _run, approval: _approval, hasOlder: _hasOlder, ...rest } = snapshot
   const shown = useMemo(
     () =>
       (showsComponents

@@ -8,6 +8,7 @@ import {
   useState,
 } from 'react'
 import type { IMessage } from '../core/records.ts'
+import { type HistoryResult, pageOf } from './use-history.ts'
 
 /** Whether something has been so for longer than a time. */
 export function useLate(is: boolean, ms: number): boolean {
@@ -21,8 +22,6 @@ export function useLate(is: boolean, ms: number): boolean {
   return isLate
 }
 
-/** How many messages are shown at first, and how many more each time the reader comes to the first of them. */
-const pageOf = 50
 /** So far from an edge of the list, in pixels, a reader is there. */
 const near = { end: 60, top: 200 }
 
@@ -41,41 +40,45 @@ export interface Following {
 
 /**
  * Keeps a list at its end while it grows, unless the reader has scrolled up: then nothing moves. Shows the newest messages, and
- * older ones by pages as the reader comes to the top.
+ * older ones by pages as the reader comes to the top, those that are here before those that the server has.
  */
-export function useFollow(messages: readonly IMessage[]): Following {
+export function useFollow(messages: readonly IMessage[], history: HistoryResult): Following {
   const ref = useRef<HTMLDivElement>(null)
   const follows = useRef(true)
   const [isAtEnd, setAtEnd] = useState(true)
-  const [seen, setSeen] = useState(0)
-  const count = messages.length
-  const { first, back } = useFirst(count)
-  const hasOlder = first > 0
-  const latest = useRef({ count, hasOlder })
-  latest.current = { count, hasOlder }
-  const hold = useStaying(ref, first)
+  const [seen, setSeen] = useState<string>()
+  const { first, back } = useFirst(messages)
+  const hasOlder = first > 0 || history.hasOlder
+  const hold = useStaying(ref, messages[first]?.id)
 
-  const showOlder = useCallback(() => {
+  const showOlder = () => {
+    if (history.isFetching) return
     hold()
-    back()
-  }, [hold, back])
+    if (first > 0) back()
+    else history.fetchOlder()
+  }
+  const latest = useRef({ messages, history, hasOlder, showOlder })
+  latest.current = { messages, history, hasOlder, showOlder }
   useEffect(() => {
     const box = ref.current
     if (!box) return
     let before = box.scrollTop
     const look = () => {
+      const now = latest.current
       const isEnd = box.scrollHeight - box.scrollTop - box.clientHeight < near.end
       // Only a reader goes up; what grows below leaves the place as it is.
       const wentUp = box.scrollTop < before - 1
       before = box.scrollTop
-      if (follows.current && wentUp && !isEnd) setSeen(latest.current.count)
+      if (follows.current && wentUp && !isEnd) setSeen(now.messages.at(-1)?.id)
       if (isEnd || wentUp) follows.current = isEnd
       setAtEnd(follows.current)
-      if (!isEnd && wentUp && box.scrollTop < near.top && latest.current.hasOlder) showOlder()
+      // A reader who goes on while older messages are on their way stays where the reader is by then.
+      if (now.history.isFetching) hold()
+      else if (!isEnd && wentUp && box.scrollTop < near.top && now.hasOlder) now.showOlder()
     }
     box.addEventListener('scroll', look, { passive: true })
     return () => box.removeEventListener('scroll', look)
-  }, [showOlder])
+  }, [hold])
   useEnd(ref, follows, messages)
   const toEnd = () => {
     follows.current = true
@@ -85,7 +88,7 @@ export function useFollow(messages: readonly IMessage[]): Following {
   return {
     ...{ ref, isAtEnd, toEnd, shown },
     showOlder: hasOlder ? showOlder : undefined,
-    unread: isAtEnd ? 0 : Math.max(0, count - seen),
+    unread: isAtEnd ? 0 : messages.length - 1 - messages.findIndex(({ id }) => id === seen),
   }
 }
 
@@ -118,7 +121,8 @@ function useEnd(
 }
 
 /** Which message is the first that is shown. It stays so while the list grows: nothing that is read goes away. */
-function useFirst(count: number) {
+function useFirst(messages: readonly IMessage[]) {
+  const count = messages.length
   const [{ first, known }, set] = useState({ first: 0, known: 0 })
   // Many at once are a history that has come, of which the newest are shown.
   const isHistory = count - known > pageOf
@@ -131,8 +135,8 @@ function useFirst(count: number) {
   return { first: start, back }
 }
 
-/** Keeps the line that is read where it stands while something is put in above it. */
-function useStaying(ref: RefObject<HTMLDivElement | null>, first: number): () => void {
+/** Keeps the line that is read where it stands while something is put in above it: until another message is the `first`. */
+function useStaying(ref: RefObject<HTMLDivElement | null>, first: string | undefined): () => void {
   const held = useRef<{ element: Element; top: number }>(undefined)
   useLayoutEffect(() => {
     const box = ref.current
@@ -143,7 +147,7 @@ function useStaying(ref: RefObject<HTMLDivElement | null>, first: number): () =>
   }, [first])
   return useCallback(() => {
     const box = ref.current
-    if (!box || held.current) return
+    if (!box) return
     const edge = box.getBoundingClientRect().top
     const element = [...box.querySelectorAll('.oc-message')].find(
       (one) => one.getBoundingClientRect().bottom > edge,

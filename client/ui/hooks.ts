@@ -14,15 +14,22 @@ export function useAsk(oracleDid: string, overrides?: Overrides) {
   )
 }
 
-/** The ids of the newest messages of a conversation, as the history has them. */
+/** The ids of the newest messages of a conversation, as the history has them: as many as asked for, where there are so many. */
 export async function idsOf(
   ask: ReturnType<typeof useAsk>,
   sessionId: string,
+  count: number,
 ): Promise<readonly string[]> {
-  const page = await ask<{ messages: readonly { id: string }[] }>(
-    `/sessions/${encodeURIComponent(sessionId)}/messages?limit=${mostMessages}`,
-  )
-  return page.messages.map(({ id }) => id)
+  type Page = { messages: readonly { id: string }[]; prevCursor: string | null }
+  const path = `/sessions/${encodeURIComponent(sessionId)}/messages?limit=${mostOfPage}`
+  let ids: readonly string[] = []
+  for (let before = ''; ids.length < count;) {
+    const page = await ask<Page>(path + before)
+    ids = [...page.messages.map(({ id }) => id), ...ids]
+    if (page.prevCursor === null) break
+    before = `&before=${page.prevCursor}`
+  }
+  return ids
 }
 
 const mostOfDraft = 32 * 1024
@@ -84,8 +91,8 @@ export interface Branches {
   readonly drop: (sessionId: string) => Promise<void>
 }
 
-/** How many messages are looked through for one by its place. */
-const mostMessages = 200
+/** How many messages a page of a history has at most. */
+const mostOfPage = 200
 
 interface Family {
   readonly branches: readonly Branch[]
@@ -103,12 +110,12 @@ export function useBranches(
   const ask = useAsk(oracleDid, overrides)
   const [{ branches, ids }, setFamily] = useState<Family>({ branches: [], ids: [] })
   const path = `/sessions/${encodeURIComponent(sessionId)}`
-  const readIds = useCallback(() => idsOf(ask, sessionId), [ask, sessionId])
+  const readIds = useCallback((most: number) => idsOf(ask, sessionId, most), [ask, sessionId])
   useEffect(() => {
     let isHere = true
     const read = async () => {
       const found = await ask<{ branches: readonly Branch[] }>(`${path}/branches`)
-      const known = found.branches.length > 1 ? await readIds() : []
+      const known = found.branches.length > 1 ? await readIds(count) : []
       if (isHere) setFamily({ branches: found.branches, ids: known })
     }
     if (sessionId) read().catch(() => undefined)
@@ -121,7 +128,7 @@ export function useBranches(
         return at < 0 ? undefined : versionsAfter(branches, sessionId, ids[at - 1] ?? null)
       },
       async fork(fromEnd) {
-        const before = (await readIds()).at(-1 - fromEnd)
+        const before = (await readIds(fromEnd + 1)).at(-1 - fromEnd)
         return ask(`${path}/fork`, { body: { before, branch: true } })
       },
       drop: (id) => ask(`/sessions/${encodeURIComponent(id)}`, { method: 'DELETE' }),

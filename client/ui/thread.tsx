@@ -20,6 +20,7 @@ import { useProgress } from './progress.tsx'
 import { Told } from './told.tsx'
 import { useFeedback } from './use-feedback.ts'
 import { useFiles } from './use-files.ts'
+import { useHistory } from './use-history.ts'
 import { type OutboxResult, useOutbox } from './use-outbox.ts'
 import { Waiting } from './waiting.tsx'
 import { useSeconds } from './seconds.tsx'
@@ -71,7 +72,7 @@ function Conversation(props: ThreadProps) {
     onSession(id)
   }
   const { instead, question, fault } = useInstead(messages, branches, sayIn)
-  const view = useFollow(messages)
+  const view = useFollow(messages, useHistory(address))
 
   const say = (text: string, attachments?: readonly Attachment[]) => {
     view.toEnd()

@@ -48,7 +48,7 @@ export function useFeedback(oracleDid: string, sessionId: string, overrides?: Ov
   const rate = useCallback(
     async ({ id }: IMessage, fromEnd: number, rating: Rating | null) => {
       // An answer that came just now has another name here than in the history.
-      const messageId = (await idsOf(ask, sessionId)).at(-1 - fromEnd)
+      const messageId = (await idsOf(ask, sessionId, fromEnd + 1)).at(-1 - fromEnd)
       await ask('/feedback', { body: { sessionId, messageId, rating } })
       setRatings((now) => new Map([...now, [id, rating], [messageId ?? id, rating]]))
     },

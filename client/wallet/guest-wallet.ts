@@ -1,4 +1,4 @@
-import { keptWallets } from './kept.ts'
+import { forget, keptWallets } from './kept.ts'
 import { newPair, secondsOf, signedOut, type Wallet, walletOf } from './session-key.ts'
 import { type Grant, keyOfPair, mint } from './ucan.ts'
 
@@ -36,6 +36,6 @@ export async function createGuestWallet({
     createInvocation: (oracleDid) => minted(oracleDid, [identity], invocationMs),
     createDelegation: (oracleDid) =>
       minted(oracleDid, grants ?? [identity, { can: '*', with: did }], delegationMs),
-    signOut: () => keptWallets.delete(name),
+    signOut: () => forget(name, did),
   }
 }

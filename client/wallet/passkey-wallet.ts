@@ -1,5 +1,6 @@
 import { OracleError } from '../core/error.ts'
-import { type Kept, keptWallets, seal, unsealed } from './kept.ts'
+import { seal, unsealed } from '../core/kept.ts'
+import { forget, type Kept, keptWallets } from './kept.ts'
 import { newPasskey, type PasskeySite, usePasskey } from './prf.ts'
 import {
   invocation,
@@ -176,7 +177,7 @@ function walletFrom(options: PasskeyWalletOptions, first: Kept, isKept: boolean)
     return current()
   }
 
-  const signOut = async () => keptWallets.delete(name)
+  const signOut = () => forget(name, did)
 
   return {
     ...walletOf(did, 'The passkey wallet'),

@@ -1,4 +1,5 @@
-import { type Kept, keptWallets, seal, unsealed } from './kept.ts'
+import { seal, unsealed } from '../core/kept.ts'
+import { forget, type Kept, keptWallets } from './kept.ts'
 import {
   invocation,
   newPair,
@@ -98,7 +99,7 @@ export async function createSessionWallet(options: SessionWalletOptions): Promis
     },
     async signOut() {
       isOut = true
-      await keptWallets.delete(name)
+      await forget(name, did)
     },
   }
 }

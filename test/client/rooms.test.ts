@@ -17,7 +17,7 @@ const allowed: Readonly<Record<string, RegExp>> = {
   call: /^client\/(core|call)\//,
   later: /^(client\/(core|later)\/|eventsource-parser$)/,
   react: /^(client\/(core|react)\/|react$)/,
-  wallet: /^(client\/(core\/error\.ts|wallet\/)|@noble\/)/,
+  wallet: /^(client\/(core\/(error|kept)\.ts|wallet\/)|@noble\/)/,
 }
 const roomOf = (path: string): string => path.split('/').slice(1, -1)[0] ?? ''
 

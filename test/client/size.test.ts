@@ -10,10 +10,12 @@ import {
 } from '../../bench/client/size.ts'
 
 it('the core stays within its budget, and brings no peer along', async () => {
-  const { gzip, later, seldom } = await sizeOf('index')
+  const { gzip, later, seldom, tokens } = await sizeOf('index')
   expect(gzip).toBeGreaterThan(4096)
   expect(gzip).toBeLessThanOrEqual(coreBudget)
-  expect(later - seldom).toBeLessThanOrEqual(laterBudget.chat)
+  expect(later - seldom - tokens).toBeLessThanOrEqual(laterBudget.chat)
+  expect(tokens).toBeGreaterThan(256)
+  expect(tokens).toBeLessThanOrEqual(laterBudget.tokens)
   expect(seldom).toBeGreaterThan(1024)
   expect(seldom).toBeLessThanOrEqual(laterBudget.seldom)
 }, 60_000)

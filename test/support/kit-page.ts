@@ -18,6 +18,10 @@ interface KitPageOptions {
   /** The conversation that is open. */
   readonly session?: string
   readonly isOther?: boolean
+  /** `all`: the conversation is read as a whole. */
+  readonly history?: 'all'
+  /** Tokens live as long as the page. */
+  readonly forgetful?: 'yes'
 }
 
 /** A page that has the kit and the wallets, built as an app's own, at a name for which browsers have passkeys. */
@@ -26,15 +30,15 @@ export interface KitPage extends AsyncDisposable {
   address(server: string, oracle: string, more?: KitPageOptions): string
 }
 
-/** Builds the page and serves it. */
-export async function kitPage(): Promise<KitPage> {
+/** Builds the page and serves it; for a measurement as small as an app's. */
+export async function kitPage({ minify = false } = {}): Promise<KitPage> {
   const outDir = await mkdtemp(join(tmpdir(), 'kit-page-'))
   await build({
     configFile: false,
     logLevel: 'silent',
     root: join(import.meta.dirname, '../client/kit-page'),
     resolve: { conditions: ['oracle-runtime-source', 'module', 'browser'] },
-    build: { outDir, emptyOutDir: true, target: 'es2022', minify: false },
+    build: { outDir, emptyOutDir: true, target: 'es2022', minify },
   })
   const servers = [1, 2].map(() =>
     createServer(async ({ url = '/' }, res) => {

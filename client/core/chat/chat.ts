@@ -1,3 +1,4 @@
+import type { HistoryPage } from '../../later/history.ts'
 import type { EventSocket } from '../../later/socket.ts'
 import { OracleError, toOracleError } from '../error.ts'
 import type { AnyEvent } from '../events.ts'
@@ -15,12 +16,14 @@ const awayMs = 10_000
 export class Chat extends ChatTurns {
   /** Whether a component shows what waits for the user. Once set, this stays: the component comes back with the page. */
   declare approvals?: boolean
+  /** How many of the newest messages are read at first, or all. What shows older ones as its reader gets there says so. */
+  pages = this.parts.history
   #loading: Promise<void> | undefined
   #socket: EventSocket | undefined
   #stopReturning: (() => void) | undefined
   #loadedAt = 0
-  /** How far the history is read; undefined until it is. */
-  #cursor: string | undefined
+  /** What is read of the history, and how far it goes; undefined until it is. */
+  #page: HistoryPage | undefined
   #loadError: OracleError | undefined
 
   /** The session whose messages these are. */
@@ -43,7 +46,7 @@ export class Chat extends ChatTurns {
     this.#socket = undefined
     this.turn?.leave(true)
     this.turn = undefined
-    this.#cursor = undefined
+    this.#page = undefined
     super.unmount()
   }
 
@@ -136,34 +139,64 @@ export class Chat extends ChatTurns {
   async #loadNow(isOpen?: boolean): Promise<void> {
     const { sessionId, config } = this.parts
     if (!sessionId) return
-    const shown = this.history.messages
+    const known = this.history.messages
     try {
       void this.#openChannel(await config())
-      void import('../../later/reading.ts') // Loaded before a run needs it, but beside the history.
-      const before = this.#cursor
-      type Page = { messages: IMessage[]; cursor?: string }
-      const { messages, cursor } = await this.json<Page>(`/messages/${sessionId}`)
+      const before = this.#page
+      const [{ taken, whole }, newest] = await Promise.all([reading(), this.#read()])
       if (!this.isMounted) return
-      this.#cursor = cursor ?? '0'
       this.#loadedAt = Date.now()
-      const last = messages.at(-1)
+      const last = newest.messages.at(-1)
       // A run may be under way where a person spoke last, or where the last answer calls something.
       const runId =
         !this.turn &&
         (isOpen || last?.type === 'human' || last?.toolCalls?.length) &&
         ((!before && this.memory.read()?.runId) || (await this.#openRun()))
+      const isUnderway = !!(runId || this.turn)
+      const page = await whole(newest, before, isUnderway, (cursor) =>
+        this.#read(`&before=${cursor}`),
+      )
       if (!this.isMounted) return
       // A turn has come to its end meanwhile: what was read may lack that end.
-      if (shown !== this.history.messages) return this.#loadNow()
+      if (known !== this.history.messages) return this.#loadNow()
+      this.#page = page
       if (runId && !this.turn) this.#join(runId)
       const { approval, error } = this.getSnapshot()
-      this.history.take(messages, this.turn, approval?.toolCallId)
+      this.history.messages = taken(this.history, page.messages, this.turn, approval?.toolCallId)
       this.changed()
-      this.show({ isLoading: false, error: error === this.#loadError ? null : error })
+      this.show({
+        isLoading: false,
+        error: error === this.#loadError ? null : error,
+        hasOlder: !!page.prevCursor,
+      })
     } catch (thrown) {
       const error = (this.#loadError = toOracleError(thrown))
       this.show({ isLoading: false, error })
     }
+  }
+
+  /** Reads older messages, where the history is read by pages. Rejects when they cannot be read. */
+  fetchOlder = async (): Promise<void> => {
+    await this.#loading
+    const page = this.#page
+    if (!page?.prevCursor) return
+    const [{ joined, shown }, older] = await Promise.all([
+      reading(),
+      this.#read(`&before=${page.prevCursor}`),
+    ])
+    if (page !== this.#page) return
+    this.#page = joined(older, page)
+    this.history.messages = [...shown(older.messages), ...this.history.messages]
+    this.changed()
+    this.show({ hasOlder: !!older.prevCursor })
+  }
+
+  /** The newest messages: as many as the chat has, and some more. Or those `before` a cursor. */
+  #read(before = ''): Promise<HistoryPage> {
+    const { sessionId, pages = 'all' } = this
+    if (pages === 'all') return this.json(`/messages/${sessionId}`)
+    const limit = before ? pages : Math.max(pages, this.history.messages.length + 20)
+    return this.json(`/sessions/${sessionId}/messages?limit=${Math.min(200, limit)}${before}`)
   }
 
   async #openRun(): Promise<string | undefined> {
@@ -201,7 +234,7 @@ export class Chat extends ChatTurns {
     const socket = new EventSocket({
       ...this.parts,
       wsUrl,
-      cursor: () => this.#cursor,
+      cursor: () => this.#page && (this.#page.cursor ?? '0'),
       onConnection: (isRealTimeConnected) => {
         if (this.#socket === socket) this.set({ isRealTimeConnected })
       },
@@ -228,6 +261,9 @@ export class Chat extends ChatTurns {
       void this.load(true)
   }
 }
+
+/** The code that reads a history and a run. */
+const reading = () => import('../../later/reading.ts')
 
 /** A page that came by plain HTTP has no `randomUUID`, but its objects have such names. */
 const uuid = (): string => crypto.randomUUID?.() ?? URL.createObjectURL(new Blob()).slice(-36)

@@ -1,5 +1,5 @@
 import type { PageTools, PageToolCall } from '../../later/page-tools.ts'
-import { OracleError, toOracleError } from '../error.ts'
+import { type OracleError, toOracleError } from '../error.ts'
 import type { AnyEvent } from '../events.ts'
 import type { RegisteredAction } from '../page.ts'
 import type { ChatRunState, IMessage, OracleConfig } from '../records.ts'
@@ -23,6 +23,8 @@ export interface ChatParts {
   readonly storage: () => TabStorage
   /** The model that the user chose, if any. */
   readonly model: () => string | undefined
+  /** How many of the newest messages are read at first, or all. */
+  readonly history: number | 'all' | undefined
 }
 
 /** The turns of a chat: how the chat follows one, what each of its events means, and how it ends. */
@@ -115,11 +117,10 @@ export abstract class ChatTurns extends ChatView {
     else if (eventName === 'delegation_required') void this.#authorise()
     else if (eventName === 'message_cache_invalidation') void this.load()
     else if (eventName === 'interrupt') this.set({ approval: payload })
-    const isCall = eventName === 'tool_call' || eventName === 'action_call'
-    if (isCall && payload.status === 'error' && payload.error !== undefined)
-      this.#toolFailed(turn, payload)
+    const toolError = turn.reply?.toolErrorIn(event, turn)
+    if (toolError) this.showRun({ toolError })
     const earlier = turn.continues && turn.reply?.withEarlierCallEnded(this.history.messages, event)
-    if (earlier) this.history.replace(earlier)
+    if (earlier) this.history.messages = earlier
     const changed = earlier || turn.reply?.apply(event)
     if (eventName === 'done') return this.end(turn, payload.status)
     if (!changed) return
@@ -147,7 +148,7 @@ export abstract class ChatTurns extends ChatView {
     if (turn.isStopped) return this.end(turn, 'aborted')
     const { runId, user } = turn
     this.#settle(turn)
-    if (!runId) this.history.keepUnsent(user)
+    if (!runId) this.history.unsent = user
     this.showRun({ ended: runId ? 'disconnected' : 'failed', reconnecting: false })
     this.#refused(turn, error)
     if (runId && this.isMounted) void this.load()
@@ -161,7 +162,7 @@ export abstract class ChatTurns extends ChatView {
   #refused(turn: Turn, error: OracleError): void {
     if (error.code !== 'payment_required')
       return this.show({ status: 'error', sendMessageError: error, error })
-    this.history.keepUnsent(turn.user)
+    this.history.unsent = turn.user
     this.show({ status: 'ready', sendMessageError: error })
     const use = turn.use ?? this.uses[0]
     use?.onPaymentRequiredError?.([...error.claimIds])
@@ -212,18 +213,6 @@ export abstract class ChatTurns extends ChatView {
     this.remember(turn)
     void this.pageTools.then((tools) => tools.run(turn, call, isAction))
   }
-
-  #toolFailed(turn: Turn, { toolName, toolCallId, error }: FailedCall): void {
-    const { message = error } = Object(error) as { message?: unknown }
-    const code = turn.hasBegun(toolCallId) ? 'browser_tool_failed' : 'tool_failed'
-    this.showRun({ toolError: new OracleError(code, `${toolName}: ${String(message)}`) })
-  }
-}
-
-interface FailedCall {
-  readonly toolName: string
-  readonly toolCallId?: string
-  readonly error?: unknown
 }
 
 const runIsKnown = () => Promise.reject(new Error('The run is known.'))

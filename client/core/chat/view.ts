@@ -15,6 +15,8 @@ export interface ChatSnapshot {
   readonly isConfigReady: boolean
   readonly run: ChatRunState
   readonly approval: PendingApproval | null
+  /** There are older messages that `fetchOlder` reads. */
+  readonly hasOlder: boolean
 }
 
 /** A run of which nothing is known yet. */
@@ -46,6 +48,7 @@ export abstract class ChatView extends Store<ChatSnapshot> {
       isConfigReady: false,
       run: idle,
       approval: null,
+      hasOlder: false,
     })
     this.#flushMs = flushMs
   }

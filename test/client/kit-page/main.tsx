@@ -16,13 +16,15 @@ const query = new URLSearchParams(location.search)
 const baseUrl = query.get('server')!
 const oracleDid = query.get('oracle')!
 const sessionId = query.get('session') ?? undefined
+const history = query.get('history') === 'all' ? 'all' : undefined
+const keepTokens = query.has('forgetful') ? false : undefined
 const root = createRoot(document.getElementById('root')!)
 
 /** Shows the chat of a wallet; a test calls it, or asks for a wallet in the page's address. */
 function show(wallet: Omit<IOraclesProviderProps, 'children'>): void {
   root.render(
     <StrictMode>
-      <OraclesProvider {...wallet}>
+      <OraclesProvider {...wallet} history={history} keepTokens={keepTokens}>
         <OracleChat oracleDid={oracleDid} overrides={{ baseUrl }} sessionId={sessionId} />
       </OraclesProvider>
     </StrictMode>,

@@ -21,6 +21,8 @@ it('the options are those of the tables, and no others', () => {
       | 'createDelegation'
       | 'createInvocation'
       | 'resolverUrl'
+      | 'keepTokens'
+      | 'history'
       | 'children'
     >
   >()

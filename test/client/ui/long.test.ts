@@ -1,11 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import type { Model } from '#core'
-import { testApp } from '#core/testing'
-import { createDevelopmentWallet } from '../../../client/wallet.ts'
 import { complaintsOf, launch } from '../../support/browser.ts'
 import { kitPage } from '../../support/kit-page.ts'
+import { longChat } from '../../support/long-chat.ts'
 import { describeWith } from '../../support/services.ts'
 
 const tokens = 2_000
@@ -25,19 +23,6 @@ const talker: Model = {
     }
   },
 }
-
-/** A conversation of 500 messages of 2 KB, with 40 calls and three pictures, as a server tells it. */
-const history = Array.from({ length: 500 }, (_, nth) => ({
-  id: `m${nth}`,
-  type: nth % 2 === 0 ? 'human' : 'ai',
-  content: `Message ${nth}. ${'Some words of it. '.repeat(nth % 2 === 0 ? 5 : 110)}${
-    nth % 150 === 1 ? '![red](data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=)' : ''
-  }`,
-  isComplete: true,
-  ...(nth % 24 === 1 || nth % 24 === 3
-    ? { toolCalls: [{ id: `c${nth}`, name: 'look', args: {}, status: 'done', output: 'seen' }] }
-    : {}),
-}))
 
 /** Where the first message stands that can be read, and which it is. */
 const lookAt = (page: Page) =>
@@ -64,42 +49,29 @@ const scrollTo = (page: Page, top: number) =>
 await describeWith('chromium', 'a long conversation on a slow processor', (program) => {
   it('opens at its newest fifty, goes back by pages without a jump, and never moves a reader who went up', async () => {
     await using site = await kitPage()
-    await using app = await testApp({ plugins: [], model: talker })
+    await using chat = await longChat(talker)
+    const { app, sessionId, seed } = chat
     const browser = await launch(program)
     try {
-      const seed = randomBytes(32)
-      const wallet = await createDevelopmentWallet({ seed: new Uint8Array(seed) })
-      const created = await fetch(`${app.url}/sessions`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${(await wallet.createInvocation(app.oracleDid)).serialized}`,
-          'x-auth-type': 'ucan',
-        },
-      })
-      const { sessionId } = (await created.json()) as { sessionId: string }
       const page = await browser.newPage({ viewport: { width: 900, height: 700 } })
       page.setDefaultTimeout(60_000)
       const complaints = complaintsOf(page)
-      await page.route(`**/messages/${sessionId}`, (route) =>
-        route.request().method() === 'GET'
-          ? route.fulfill({
-              json: { messages: history },
-              headers: { 'access-control-allow-origin': '*' },
-            })
-          : route.continue(),
-      )
+      const asked: string[] = []
+      page.on('request', (request) => {
+        const { pathname, searchParams } = new URL(request.url())
+        if (request.method() === 'GET' && pathname.endsWith('/messages'))
+          asked.push(searchParams.has('before') ? 'older' : 'newest')
+        if (pathname === `/messages/${sessionId}` && request.method() === 'GET') asked.push('all')
+      })
       const cdp = await page.context().newCDPSession(page)
       await cdp.send('Emulation.setCPUThrottlingRate', { rate: 4 })
-      await page.goto(
-        site.address(app.url, app.oracleDid, {
-          seed: seed.toString('base64'),
-          session: sessionId,
-        }),
-      )
+      await page.goto(site.address(app.url, app.oracleDid, { seed, session: sessionId }))
       const messages = page.locator('.oc-message')
       await messages.nth(49).waitFor()
       expect(await messages.count()).toBe(50)
-      expect(await messages.first().textContent()).toContain('Message 450.')
+      expect(await messages.first().textContent()).toContain('Question 205?')
+      expect(asked).toEqual(['newest'])
+      expect(await page.locator('.oc-message img').count()).toBe(0)
       await expect
         .poll(() =>
           page.evaluate(() => {
@@ -119,7 +91,10 @@ await describeWith('chromium', 'a long conversation on a slow processor', (progr
         expect(after.text).toBe(before.text)
         expect(Math.abs(after.top - before.top), before.text).toBeLessThanOrEqual(2)
       }
-      expect(await messages.first().textContent()).toContain('Message 0.')
+      expect(await messages.first().textContent()).toContain('Question 0?')
+      expect(asked).toEqual(['newest', ...Array<string>(9).fill('older')])
+      expect(await page.locator('.oc-tool').count()).toBe(40)
+      expect(await page.locator('.oc-message img').count()).toBe(3)
       expect(await page.getByRole('button', { name: 'Older messages' }).count()).toBe(0)
       expect(await field.inputValue()).toBe('Go on')
 

@@ -62,6 +62,8 @@ export interface HistoryPage {
   readonly nextCursor: string | null
   readonly hasOlder: boolean
   readonly hasNewer: boolean
+  /** How far the conversation goes, on the page with its last message: a socket that names it hears whether something was said since. */
+  readonly cursor?: string
 }
 
 /** Which page of a conversation a client asks for. */

@@ -80,6 +80,7 @@ export class Transcripts {
       nextCursor: hasNewer ? String(last) : null,
       hasOlder,
       hasNewer,
+      ...(!hasNewer && { cursor: String(last) }),
     }
   }
 
