@@ -164,17 +164,18 @@ await onEachDatabase('sessions, with a fake engine', (where) => {
     const here = await replica({ engine: toolEngine(0), ...where })
     const sessionId = await here.session()
     await talk(here, sessionId, 4)
-    const { messages } = (await here.call('GET', `/messages/${sessionId}`)).body
+    const { messages, cursor } = (await here.call('GET', `/messages/${sessionId}`)).body
     expect(messages).toHaveLength(16)
     const path = `/sessions/${sessionId}/messages?limit=3`
     const back: unknown[] = []
     let page = (await here.call('GET', path)).body
-    expect(page).toMatchObject({ hasOlder: true, hasNewer: false, nextCursor: null })
+    expect(page).toMatchObject({ hasOlder: true, hasNewer: false, nextCursor: null, cursor })
     for (;;) {
       back.unshift(...page.messages)
       if (!page.hasOlder) break
       page = (await here.call('GET', `${path}&before=${page.prevCursor}`)).body
       expect(page.hasNewer).toBe(true)
+      expect(page.cursor).toBeUndefined()
     }
     expect(page.prevCursor).toBeNull()
     expect(back).toEqual(messages)

@@ -195,7 +195,8 @@ export class Chat extends ChatTurns {
   #read(before = ''): Promise<HistoryPage> {
     const { sessionId, pages = 'all' } = this
     if (pages === 'all') return this.json(`/messages/${sessionId}`)
-    const limit = before ? pages : Math.max(pages, this.history.messages.length + 20)
+    const { length } = this.history.messages
+    const limit = before || !length ? pages : Math.max(pages, length + 20)
     return this.json(`/sessions/${sessionId}/messages?limit=${Math.min(200, limit)}${before}`)
   }
 

@@ -117,14 +117,16 @@ await describeWith('chromium', 'a passkey in Chromium', (program) => {
         request.onsuccess = () => resolve(request.result)
       })
       const name = `passkey ${location.hostname}`
-      const rows = db.transaction('kept', 'readwrite').objectStore('kept')
-      await new Promise<void>((resolve) => {
-        const request = rows.get(name)
-        request.onsuccess = () => {
-          rows.put({ ...request.result, until: 1 }, name).onsuccess = () => resolve()
-        }
-      })
+      const transaction = db.transaction('kept', 'readwrite')
+      const rows = transaction.objectStore('kept')
+      const request = rows.get(name)
+      request.onsuccess = () => rows.put({ ...request.result, until: 1 }, name)
+      await new Promise((resolve) => (transaction.oncomplete = resolve))
       db.close()
+      // The tokens that were made in the session end with it.
+      await new Promise((resolve) => {
+        indexedDB.deleteDatabase('oracle-tokens').onsuccess = resolve
+      })
     })
 
   const create = ({ page: tab }: Device) =>
@@ -310,6 +312,8 @@ await describeWith('chromium', 'a passkey in Chromium', (program) => {
     const field = ada.page.getByLabel('Message', { exact: true })
     const said = ada.page.locator('.oc-said')
     await field.fill('A draft of mine')
+    // What the page asks for at first has its tokens by then.
+    await ada.page.locator('.oc-threads[data-state=ready]').waitFor({ state: 'attached' })
     await expire(ada)
     await open(ada)
     expect(await reopen(ada)).toBe(did)
@@ -323,10 +327,14 @@ await describeWith('chromium', 'a passkey in Chromium', (program) => {
     await expect.poll(() => quietly('navigator.userActivation.isActive')).toBe(false)
     const asked = 'wallet.createInvocation(page.oracleDid).then(() => "made", (e) => e.message)'
     expect(await quietly(asked)).toBe('Your session has ended.')
-    await quietly('page.show(wallet)')
+    await quietly('window.refused = 0')
+    const noted = 'wallet.createDelegation(did).finally(() => refused++)'
+    await quietly(`page.show({ ...wallet, createDelegation: (did) => ${noted} })`)
     await expect
       .poll(() => quietly('document.querySelector("textarea")?.value'))
       .toBe('A draft of mine')
+    // What the page asks for by itself was refused, and does not meet the act that follows.
+    await expect.poll(() => quietly('refused')).toBe(1)
     expect(await quietly('window.secret')).toBeUndefined()
 
     const cancels = (does: boolean) => ada.page.evaluate((it) => (window.cancels = it), does)
