@@ -10,6 +10,8 @@ const openMs = 12_000
 const silentMs = 3_000
 const awayMs = 1_000
 const beatMs = 1_000
+/** How often the page looks whether something has come. */
+const lookMs = 500
 /** A picture for an agent that looks at it now and then. */
 const picture = { maxBitrate: 300_000, maxFramerate: 5 }
 
@@ -49,6 +51,7 @@ export class Connection {
   readonly #senders: readonly (RTCRtpSender | undefined)[]
   readonly #options: ConnectionOptions
   readonly #beating: ReturnType<typeof setInterval>
+  readonly #looking: ReturnType<typeof setInterval>
   #away: ReturnType<typeof setTimeout> | undefined
   #heard = { packets: -1, at: 0 }
   #isOver = false
@@ -116,7 +119,8 @@ export class Connection {
     peer.onconnectionstatechange = () => this.#changed()
     this.send({ type: 'hello', v: 1 })
     this.#heard.at = Date.now()
-    this.#beating = setInterval(() => void this.#beat(), beatMs)
+    this.#beating = setInterval(() => this.send({ type: 'beat' }), beatMs)
+    this.#looking = setInterval(() => void this.#look(), lookMs)
   }
 
   send(frame: PageFrame): void {
@@ -138,6 +142,7 @@ export class Connection {
   close(): void {
     this.#isOver = true
     clearInterval(this.#beating)
+    clearInterval(this.#looking)
     clearTimeout(this.#away)
     this.#peer.close()
   }
@@ -149,9 +154,8 @@ export class Connection {
     if (connectionState === 'disconnected') this.#away = setTimeout(() => this.lose(), awayMs)
   }
 
-  /** Says that the page lives, and looks whether the agent does: it sends sound all the time, silence too. */
-  async #beat(): Promise<void> {
-    this.send({ type: 'beat' })
+  /** Whether the agent lives: it sends sound all the time, silence too. */
+  async #look(): Promise<void> {
     const at = Date.now()
     let packets = 0
     for (const one of (await this.#peer.getStats()).values())

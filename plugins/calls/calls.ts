@@ -60,8 +60,6 @@ interface Live extends Limited {
 const beatMs = 1_500
 /** How long the last frames take at most, when the process ends. */
 const leavingMs = 150
-/** After so long without a sign of life a call is lost. */
-const lostMs = 5_000
 
 /** The calls of this process, and the rows of all. */
 export class Calls {
@@ -259,8 +257,8 @@ export class Calls {
       }),
       tell: (message) => this.#tell({ ...message, call: id } as ToMedia),
       onHeard: () => void this.#kept(id),
-      onEnd: (by) => {
-        this.#ending = Promise.all([this.#ending, this.#ended(id, by)])
+      onEnd: (by, silentMs) => {
+        this.#ending = Promise.all([this.#ending, this.#ended(id, by, silentMs)])
       },
     })
   }
@@ -281,6 +279,9 @@ export class Calls {
   async #replaced(did: string, id: string): Promise<CallsTable> {
     const row = await this.rows.own(did, id)
     if (row.ended_by === null || row.ended_by === 'lost' || row.ended_by === 'server') return row
+    // A page whose network is away may have called again without ever hearing of it: that call stands for this one.
+    const next = row.ended_by === 'replaced' ? await this.rows.neverBegun(row) : undefined
+    if (next) return next
     throw new RuntimeError('CONFLICT', `That call has ended: ${row.ended_by}.`, {
       hint: 'Begin a new call.',
     })
@@ -298,7 +299,7 @@ export class Calls {
     if (minutesLeft <= 0) throw minutesSpent(CALLS_MINUTES_PER_DAY, this.#now())
   }
 
-  async #ended(id: string, by: EndedBy): Promise<void> {
+  async #ended(id: string, by: EndedBy, silentMs: number): Promise<void> {
     const live = this.#live.get(id)
     if (!this.#live.delete(id) || !live) return this.rows.close(id, by)
     const { connectedAt = performance.now(), conversation } = live
@@ -309,8 +310,8 @@ export class Calls {
     // The last frame, which says that it is over, goes out before the connection closes.
     setTimeout(() => this.#media.close(id), 200).unref()
     await this.#keep(live)
-    // What is lost was there last when the watch of its silence began.
-    await this.rows.close(id, by, by === 'lost' ? lostMs : 0)
+    // The minutes of a call that is lost are those up to its last sign of life.
+    await this.rows.close(id, by, Math.round(silentMs))
   }
 
   async #kept(id: string): Promise<void> {

@@ -72,6 +72,26 @@ export class CallRows {
     throw new RuntimeError('NOT_FOUND', 'There is no such call of yours.')
   }
 
+  /** The newest call of the session of another one, where it came after that one and its page never was there. */
+  async neverBegun({
+    id,
+    did,
+    session_id,
+    created_at,
+  }: CallsTable): Promise<CallsTable | undefined> {
+    const newest = await this.db
+      .selectFrom('calls_calls')
+      .selectAll()
+      .where('did', '=', did)
+      .where('session_id', '=', session_id)
+      .where('id', '!=', id)
+      .where('created_at', '>=', created_at)
+      .orderBy('created_at', 'desc')
+      .limit(1)
+      .executeTakeFirst()
+    return newest && newest.started_at === null ? numbers(newest) : undefined
+  }
+
   /** The calls of a user that are under way. */
   async underWay(did: string): Promise<CallsTable[]> {
     const rows = await this.db

@@ -52,7 +52,7 @@ export type FromMedia = { readonly call: string } & (
   /** A picture of the camera as a WebP file; without one, none came in time. */
   | { readonly type: 'looked'; readonly number: number; readonly webp?: Uint8Array }
   /** Nothing has come for so long that the other end is gone. */
-  | { readonly type: 'lost' }
+  | { readonly type: 'lost'; readonly silentMs?: number }
   /** The other end does what no page does. */
   | { readonly type: 'hostile'; readonly reason: string }
 )

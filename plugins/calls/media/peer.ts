@@ -293,7 +293,7 @@ export class Peer {
 
   #lose(): void {
     if (this.#isClosed) return
-    this.#tell({ type: 'lost' })
+    this.#tell({ type: 'lost', silentMs: performance.now() - this.#seenAt })
     void this.close()
   }
 

@@ -15,9 +15,9 @@ import { type Heard, Speaker } from './speaker.ts'
 import { spokenText } from './spoken-text.ts'
 import { toSay } from './to-say.ts'
 
-/** A cough is over after so long; a tool that is slower is excused; silence is longer after a word that goes on. */
+/** A cough is over after so long, so that a pause is 1.2 s in the page; a tool that is slower is excused; silence is longer after a word that goes on. */
 const waits = {
-  falseAlarmMs: 1_200,
+  falseAlarmMs: 1_100,
   momentMs: 2_000,
   moreMs: 600,
 }
@@ -67,6 +67,7 @@ export class Conversation {
       begun: () => this.#quiet.broken(),
       partial: (text) => this.#partial(text),
       understood: (text, number) => this.#words(text, `heard:${number}`),
+      nothing: () => this.#release(),
       failed: (error) => this.#notUnderstood(error),
     })
     this.#speaker = new Speaker({
@@ -114,7 +115,7 @@ export class Conversation {
     else if (message.type === 'over') this.#hold()
     else if (message.type === 'sure') this.#speaksOver()
     else if (message.type === 'played') this.#speaker.played(message)
-    else if (message.type === 'lost') this.end('lost')
+    else if (message.type === 'lost') this.end('lost', message.silentMs)
     else if (message.type === 'hostile') {
       this.#options.log.warn({ reason: message.reason }, 'A call was ended by what its page sent')
       this.end('server')
@@ -145,7 +146,8 @@ export class Conversation {
     this.end('server')
   }
 
-  end(by: EndedBy): void {
+  /** Ends the call; `silentMs`: for how long its page has given no sign of life. */
+  end(by: EndedBy, silentMs = 0): void {
     if (this.#isEnded) return
     this.#line.end(by)
     this.#isEnded = true
@@ -153,7 +155,7 @@ export class Conversation {
     clearTimeout(this.#alarm)
     this.#runs.close()
     this.#following.abort()
-    this.#options.onEnd(by)
+    this.#options.onEnd(by, silentMs)
   }
 
   #frame(frame: PageFrame | undefined): void {
@@ -320,7 +322,9 @@ export class Conversation {
     if (!this.#speaker.isHeld) return
     this.#speaker.goOn()
     this.#line.send({ type: 'go' })
-    this.#line.show('speaking')
+    // The last word may have gone out just before the cough.
+    if (this.#speaker.isBusy) this.#line.show('speaking')
+    else this.#silent()
   }
 
   /** The person has the word: what is said ends, and what was not heard is no part of the conversation. */

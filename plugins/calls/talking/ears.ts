@@ -1,5 +1,6 @@
 import type { FromMedia } from '../media/messages.ts'
 import type { Hearing, OpenUtterance } from '../speech/port.ts'
+import { wordsOf } from './phrases.ts'
 
 /** What ears hear with, and whom they tell. */
 export interface EarsOptions {
@@ -11,6 +12,8 @@ export interface EarsOptions {
   begun(): void
   partial(text: string): void
   understood(text: string, number: number): void
+  /** What was heard has no words, and nothing else is being said: a cough, or a door. */
+  nothing(): void
   failed(error: unknown): void
 }
 
@@ -42,13 +45,18 @@ export class Ears {
   async #end(voicedMs: number): Promise<void> {
     const open = this.#open
     this.#open = undefined
+    const { signal, understood, nothing, failed } = this.#options
+    if (voicedMs === 0) {
+      open?.drop?.()
+      return nothing()
+    }
     if (!open) return
-    if (voicedMs === 0) return open.drop?.()
     const number = ++this.#number
-    const { signal, understood, failed } = this.#options
     try {
       const { text } = await open.end()
-      if (!signal.aborted) understood(text, number)
+      if (signal.aborted) return
+      if (wordsOf(text) !== '') understood(text, number)
+      else if (!this.#open) nothing()
     } catch (error) {
       if (!signal.aborted) failed(error)
     }

@@ -29,7 +29,7 @@ export interface ConversationOptions {
   /** More of a reply was heard: whoever goes on with the call begins there. */
   onHeard(): void
   /** The call is over. */
-  onEnd(by: EndedBy): void
+  onEnd(by: EndedBy, silentMs: number): void
 }
 
 type DistributedOmit<Message> = Message extends { call: string } ? Omit<Message, 'call'> : never

@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
 import { espeakVoice, joined } from '../../../plugins/calls/speech/command.ts'
 import { wavOf } from '../../../plugins/calls/speech/wav.ts'
@@ -7,17 +8,49 @@ import { buildStudio, type HeardWord, type Studio } from './studio.ts'
 
 const patient = { timeout: 90_000, interval: 50 }
 
-/** A Chromium that may call this machine, and is not muted: what it plays is measured. */
+/** How a Chromium is started that may call this machine, and is not muted: what it plays is measured. */
+const launchOptions = (program: string) => ({
+  executablePath: program.includes('/') ? program : `/usr/bin/${program}`,
+  ignoreDefaultArgs: ['--mute-audio'],
+  args: [
+    ...['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
+    ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
+    ...['--allow-loopback-in-peer-connection', '--autoplay-policy=no-user-gesture-required'],
+  ],
+})
+
 export const launchCaller = (program: string): Promise<Browser> =>
-  chromium.launch({
-    executablePath: program.includes('/') ? program : `/usr/bin/${program}`,
-    ignoreDefaultArgs: ['--mute-audio'],
-    args: [
-      ...['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
-      ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
-      ...['--allow-loopback-in-peer-connection', '--autoplay-policy=no-user-gesture-required'],
-    ],
-  })
+  chromium.launch(launchOptions(program))
+
+/** A Chromium of which a test may stop or kill all processes. */
+export async function launchMortal(program: string) {
+  const server = await chromium.launchServer(launchOptions(program))
+  const browser = await chromium.connect(server.wsEndpoint())
+  const first = server.process().pid!
+  return {
+    browser,
+    signal(name: NodeJS.Signals) {
+      for (const one of processesOf(first)) process.kill(one, name)
+    },
+    close: () => server.kill(),
+  }
+}
+
+/** A process and all those below it. */
+function processesOf(first: number): number[] {
+  const parents = new Map<number, number>()
+  for (const name of readdirSync('/proc').filter((one) => /^\d+$/.test(one)))
+    try {
+      const [, parent = ''] = readFileSync(`/proc/${name}/stat`, 'latin1').split(/\) \w /)
+      parents.set(Number(name), Number.parseInt(parent, 10))
+    } catch {
+      // It has ended meanwhile.
+    }
+  const found = [first]
+  for (const one of found)
+    for (const [child, parent] of parents) if (parent === one) found.push(child)
+  return found
+}
 
 /** What espeak-ng says as a WAV file, from its first sound to its last, at most so long. */
 export async function wavOfSpeech(text: string, mostSeconds = 60): Promise<string> {

@@ -25,6 +25,8 @@ export interface Studio {
   words(since: number): HeardWord[]
   /** The last moment before a silence of so many seconds at which something was heard after the given one. */
   silentFrom(since: number, seconds: number): number | undefined
+  /** The silences of at least so many seconds with sound on both sides of them. */
+  gaps(since: number, seconds: number): { readonly from: number; readonly seconds: number }[]
   /** When something was heard for the first time after the given moment. */
   heardFrom(since: number): number | undefined
 }
@@ -110,6 +112,17 @@ export function buildStudio(): void {
         else if (at - (last ?? since) >= seconds) return last ?? since
       }
       return undefined
+    },
+    gaps(since, seconds) {
+      const found: { from: number; seconds: number }[] = []
+      let last: number | undefined
+      for (const { at, peak } of studio.blocks) {
+        if (at < since || peak <= audible) continue
+        if (last !== undefined && at - last >= seconds)
+          found.push({ from: last, seconds: at - last })
+        last = at
+      }
+      return found
     },
     heardFrom: (since) => studio.blocks.find(({ at, peak }) => at > since && peak > audible)?.at,
   }

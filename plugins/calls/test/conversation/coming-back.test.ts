@@ -151,3 +151,26 @@ test('a page that vanishes is lost, its silence is not counted, and what it did 
   expectWhole(page, next.page, page.beeps)
   expect(await user.get('/calls')).toMatchObject({ body: { calls: [{ callId: next.callId }] } })
 })
+
+test('a page that never heard of the call by which it came back comes back once more', async () => {
+  const { user, sessionId } = await callApp([sentences.join(' ')])
+  const { page, callId } = await call(user, sessionId)
+  page.send({ type: 'say', id: 'a', text: 'Tell me.' })
+  await expect.poll(() => page.beeps, patient).toBeGreaterThanOrEqual(14)
+  page.vanish()
+  // The network is away: the answer to its second call never reaches it, and that of its third not in time.
+  for (let tries = 0; tries < 2; tries++) {
+    const sdp = await new Page().offer()
+    const wanted = { sessionId, callType: 'audio', sdp, replaces: callId }
+    expect((await user.post('/calls', wanted)).status).toBe(201)
+  }
+  const next = await call(user, sessionId, { replaces: callId })
+  await expect.poll(() => numbersOf(next.page).at(-1), patient).toBe(11)
+  expect(numbersOf(next.page)[0]).toBeGreaterThan(0)
+  // Once a page is there, no other one takes its place by the name of a call that is over.
+  const { body } = await user.get('/calls')
+  expect(body.calls).toMatchObject([{ callId: next.callId, callStatus: 'active' }])
+  const sdp = await new Page().offer()
+  const late = { sessionId, callType: 'audio', sdp, replaces: callId }
+  expect(await user.post('/calls', late)).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
+})
