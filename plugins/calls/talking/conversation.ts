@@ -15,7 +15,7 @@ import { type Heard, Speaker } from './speaker.ts'
 import { spokenText } from './spoken-text.ts'
 import { toSay } from './to-say.ts'
 
-/** A cough is over after so long, so that a pause is 1.2 s in the page; a tool that is slower is excused; silence is longer after a word that goes on. */
+/** A cough is over after so long (1.2 s in the page); a tool that is slower is excused; silence is longer after a word that goes on. */
 const waits = {
   falseAlarmMs: 1_100,
   momentMs: 2_000,
