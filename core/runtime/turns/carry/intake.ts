@@ -31,6 +31,7 @@ import {
   waitsAlready,
 } from '../sessions/refusals.ts'
 import type { Replicas } from './replicas.ts'
+import { Turnstile } from './turnstile.ts'
 import type { BegunRun, QueuedTurn, SubmittedTurn } from '../started/door.ts'
 import { timedId } from '../../base/clock.ts'
 
@@ -62,10 +63,11 @@ export interface IntakeRules {
 
 /** When a waiting turn is tried again that could not begin. */
 const tryAgainMs = { soon: 200, limit: 1_000, limitOfDay: 60_000 }
-/** Says that a waiting turn was taken away, or has begun elsewhere. */
-const gone = new Error('The turn waits no more.')
+const gone = new Error('The turn waits no more: it was taken away, or has begun elsewhere.')
 /** Undoes what was recorded of a turn about which the plugins have yet to be asked. */
 const notAsked = new Error('The plugins have not been asked about this turn.')
+/** How many turns begin in one turn of the event loop: a burst of new ones leaves time for those that are under way. */
+const atATime = 3
 /** How often a turn is tried that a plugin admits and then refuses in the transaction of its beginning. */
 const mostBeginnings = 3
 
@@ -90,6 +92,7 @@ export class Intake {
   readonly #rules: IntakeRules
   readonly #admission: Admission
   readonly #atOnce: BeginningAtOnce
+  readonly #turnstile = new Turnstile(atATime)
   #closing = false
 
   constructor(parts: IntakeParts, rules: IntakeRules) {
@@ -133,6 +136,7 @@ export class Intake {
     const there = address === undefined ? undefined : dayNameOf(address)
     const seat = this.#parts.seats?.for({ did, sessionId, address: there })
     try {
+      await this.#turnstile.pass()
       const begun = await begin({ did, sessionId, requestId, request, seat, whenBusy, koa, span })
       if (!('live' in begun) || begun.live === undefined) seat?.leave()
       return begun
@@ -152,8 +156,7 @@ export class Intake {
   async #withFiles({ user, sessionId, requestId, request }: SubmittedTurn): Promise<TurnRequest> {
     const { attach } = this.#rules
     if (!attach || !request.attachments?.length) return request
-    const { store, sessions } = this.#parts
-    const { did } = user
+    const [{ store, sessions }, { did }] = [this.#parts, user]
     if (requestId !== undefined && (await sessionOfRequest(store, did, requestId)) !== undefined)
       return request
     await sessions.demand(did, sessionId)
