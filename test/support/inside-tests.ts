@@ -33,7 +33,7 @@ export const insideTests: Readonly<Record<string, string>> = {
     'It compares the rows that two ways of beginning a turn leave, and counts the statements that each sends.',
   'test/turns/written-at-once.test.ts':
     'How many rows a run writes at once, and how many runs in one moment, a fake engine says to the row.',
-  'test/turns/turnstile.test.ts':
+  'test/turns/doorway.test.ts':
     'How many begin in one turn of the event loop, no answer of a server tells.',
   'test/turns/abort.test.ts':
     'A stop that only the database knows is written there, in the instant before a run waits for a person.',

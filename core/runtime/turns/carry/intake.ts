@@ -31,7 +31,7 @@ import {
   waitsAlready,
 } from '../sessions/refusals.ts'
 import type { Replicas } from './replicas.ts'
-import { Turnstile } from './turnstile.ts'
+import { Doorway } from '../gates/doorway.ts'
 import type { BegunRun, QueuedTurn, SubmittedTurn } from '../started/door.ts'
 import { timedId } from '../../base/clock.ts'
 
@@ -92,7 +92,7 @@ export class Intake {
   readonly #rules: IntakeRules
   readonly #admission: Admission
   readonly #atOnce: BeginningAtOnce
-  readonly #turnstile = new Turnstile(atATime)
+  readonly #doorway = new Doorway(atATime)
   #closing = false
 
   constructor(parts: IntakeParts, rules: IntakeRules) {
@@ -136,7 +136,7 @@ export class Intake {
     const there = address === undefined ? undefined : dayNameOf(address)
     const seat = this.#parts.seats?.for({ did, sessionId, address: there })
     try {
-      await this.#turnstile.pass()
+      await this.#doorway.pass()
       const begun = await begin({ did, sessionId, requestId, request, seat, whenBusy, koa, span })
       if (!('live' in begun) || begun.live === undefined) seat?.leave()
       return begun

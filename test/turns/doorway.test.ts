@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { Turnstile } from '../../core/runtime/turns/carry/turnstile.ts'
+import { Doorway } from '../../core/runtime/turns/gates/doorway.ts'
 
 it('who comes alone does not wait, and of many few pass in each turn of the event loop, in their order', async () => {
-  const turnstile = new Turnstile(3)
+  const doorway = new Doorway(3)
   const passed: number[] = []
   const all = Array.from({ length: 8 }, (_, nth) =>
-    turnstile.pass().then(() => {
+    doorway.pass().then(() => {
       passed.push(nth)
     }),
   )
@@ -26,16 +26,16 @@ it('who comes alone does not wait, and of many few pass in each turn of the even
   await nextTurn()
   await nextTurn()
   let isThrough = false
-  void turnstile.pass().then(() => (isThrough = true))
+  void doorway.pass().then(() => (isThrough = true))
   await Promise.resolve()
   await Promise.resolve()
   expect(isThrough).toBe(true)
 })
 
 it('who comes while others wait stands behind them', async () => {
-  const turnstile = new Turnstile(1)
+  const doorway = new Doorway(1)
   const passed: string[] = []
-  const come = (name: string) => turnstile.pass().then(() => passed.push(name))
+  const come = (name: string) => doorway.pass().then(() => passed.push(name))
   const first = [come('a'), come('b'), come('c')]
   await nextTurn()
   await Promise.all([...first, come('d')])

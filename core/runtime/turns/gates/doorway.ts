@@ -2,7 +2,7 @@
  * Lets few through in each turn of the event loop, in the order in which they came. What a turn of a conversation does first
  * takes a millisecond or more: of a thousand that arrive together, those that already speak would wait for all the others.
  */
-export class Turnstile {
+export class Doorway {
   readonly #most: number
   readonly #queue: (() => void)[] = []
   #passed = 0
@@ -12,7 +12,7 @@ export class Turnstile {
     this.#most = most
   }
 
-  /** Resolves when it is one's turn. Who comes alone does not wait. */
+  /** Resolves when it is the caller’s turn. Who comes alone does not wait. */
   async pass(): Promise<void> {
     if (!this.#isTurning) this.#turnLater()
     if (this.#queue.length === 0 && this.#passed < this.#most) this.#passed++
