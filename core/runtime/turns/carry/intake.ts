@@ -129,8 +129,7 @@ export class Intake {
   ): Promise<T> {
     const { user, sessionId, requestId = timedId(), address, whenBusy, koa } = message
     await this.mayTalk(user)
-    const { did } = user
-    const given = await this.#withFiles(message)
+    const [{ did }, given] = [user, await this.#withFiles(message)]
     const span = this.#beginSpan(sessionId, koa)
     const request = span ? { ...given, traceparent: span.traceparent } : given
     const there = address === undefined ? undefined : dayNameOf(address)
@@ -197,9 +196,9 @@ export class Intake {
     const { sessionId, requestId, answers, seat, span } = beginning
     const begun = await this.#record(user, beginning)
     if (begun.outcome === 'waits') {
-      if (begun.isNew) this.#rules.at?.('after the turn is queued', begun.id)
-      span?.end()
       const { id: waitingId, sessionId, isNew } = begun
+      if (isNew) this.#rules.at?.('after the turn is queued', waitingId)
+      span?.end()
       return { waitingId, requestId, sessionId, isNew }
     }
     if (begun.outcome === 'known')
