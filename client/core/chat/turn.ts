@@ -58,8 +58,13 @@ export class Turn {
 
   /** The messages of a history before this turn. What the turn tells itself is left out, but for the words that began it. */
   before(history: readonly IMessage[]): readonly IMessage[] {
+    const { requestId, heard, user } = this
+    // The server may have our words in the history before it has told us of the run that they began.
+    const isOurs = ({ content, run }: IMessage) =>
+      !heard && content === user?.content && run?.status === 'running'
     const at = history.findIndex(
-      ({ id, run }) => id === this.requestId || (run && run.runId === this.heard),
+      (message) =>
+        message.id === requestId || (heard && message.run?.runId === heard) || isOurs(message),
     )
     if (at < 0) return this.reply?.before(history) ?? history
     if (history[at]?.type === 'human') this.user ??= history[at]

@@ -17,7 +17,7 @@ const call = { id: 'c-1', name: 'look', args: {}, status: 'done', output: '{}' }
  * Serves a session whose run is under way: the history has the user's message and the first words of the reply. The
  * run's events come when `begins` has resolved.
  */
-async function serve(begins: Promise<void>): Promise<string> {
+async function serve(begins: Promise<void>, onPost = () => {}): Promise<string> {
   const answers: Record<string, unknown> = {
     '/messages/s': {
       messages: [
@@ -35,8 +35,9 @@ async function serve(begins: Promise<void>): Promise<string> {
     },
     '/sessions/s/run': { run: { runId: 'r-1' } },
   }
-  const server = createServer(async ({ url = '' }, res) => {
-    if (url === '/runs/r-1') {
+  const server = createServer(async ({ url = '', method }, res) => {
+    if (method === 'POST') onPost()
+    if (url === '/runs/r-1' || method === 'POST') {
       await begins
       res.writeHead(200, { 'content-type': 'text/event-stream' })
       return void res.end(
@@ -74,6 +75,31 @@ it('the message that began a joined run is shown once, before the run is heard a
   expect(shown()).toEqual(['Earlier', 'Yes.', 'Count', 'One '])
   begin()
   await until(() => chat.getSnapshot().run.ended === 'finished')
+  expect(shown()).toEqual(['Earlier', 'Yes.', 'Count', 'One two.'])
+})
+
+it('a message that the history has before its run is heard is shown once', async () => {
+  let begin = () => {}
+  const posted = Promise.withResolvers<void>()
+  const begins = new Promise<void>((resolve) => (begin = resolve))
+  const baseUrl = await serve(begins, posted.resolve)
+  const { initialWallet, createDelegation } = await testWallet()
+  const client = createOracleClient({
+    wallet: initialWallet,
+    createDelegation,
+    storage: tabStorage(),
+    timing: shortTiming,
+  })
+  const chat = client.chat({ oracleDid, sessionId: 's', overrides: { baseUrl } })
+  const shown = () => chat.getSnapshot().messages.map(({ content }) => content)
+  // The run is begun as soon as its words are sent: the history is read for the first time then.
+  const saying = chat.sendMessage('Count')
+  onTestFinished(chat.subscribe(() => {}))
+  await posted.promise
+  await until(() => !chat.getSnapshot().isLoading)
+  expect(shown()).toEqual(['Earlier', 'Yes.', 'Count'])
+  begin()
+  await saying
   expect(shown()).toEqual(['Earlier', 'Yes.', 'Count', 'One two.'])
 })
 
