@@ -31,6 +31,7 @@ export type {
   ActionCallEvent,
   AnyEvent,
   BrowserToolCallEvent,
+  EarlyEnd,
   EventName,
   EventPayloads,
   OracleEvent,

@@ -23,6 +23,9 @@ interface ActionCall extends Where {
 /** How a run ended; `waiting` means that a tool of the run waits for a person. */
 export type RunEnding = 'finished' | 'aborted' | 'interrupted' | 'failed' | 'waiting'
 
+/** Why an answer ended before the model was done: it was as long as an answer may be, or its provider filtered the rest. */
+export type EarlyEnd = 'length' | 'content_filter'
+
 /** What every event carries, by its name on the wire. */
 export interface EventPayloads {
   run: {
@@ -108,6 +111,8 @@ export interface EventPayloads {
     readonly runId: string
     readonly sessionId?: string
     readonly status: RunEnding
+    /** Why the model's last answer ended early; absent where it ended as usual. */
+    readonly ended?: EarlyEnd
     /** What the calls of models cost. */
     readonly usage?: TurnUsage
   }

@@ -1,4 +1,4 @@
-import type { RunEnding } from './events.ts'
+import type { EarlyEnd, RunEnding } from './events.ts'
 import type { OracleError } from './error.ts'
 
 /** The tools of a chat without types of its own; `ToolsOf<typeof plugin>` has the types of a plugin's tools. */
@@ -92,8 +92,8 @@ export interface IMessage<Tools = AnyTools> {
     readonly code?: string
     readonly usage?: TurnUsage
   }
-  /** On the last message of an answer that did not come to its own end. */
-  readonly ended?: 'aborted' | 'interrupted' | 'failed'
+  /** On the last message of an answer that did not come to its own end, or that its length or a filter ended early. */
+  readonly ended?: 'aborted' | 'interrupted' | 'failed' | EarlyEnd
 }
 
 /** What calls of models cost. */

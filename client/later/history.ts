@@ -95,11 +95,22 @@ function reconciled(old: readonly IMessage[], fresh: readonly IMessage[]): reado
   })
 }
 
-const sayingOf = ({ type, content, toolCalls, reasoning = '', isComplete }: IMessage): string =>
+/** The ends that a message has as soon as it has ended; how its run ended otherwise, only a server says. */
+const early: readonly (string | undefined)[] = ['length', 'content_filter']
+
+const sayingOf = ({
+  type,
+  content,
+  toolCalls,
+  reasoning = '',
+  isComplete,
+  ended,
+}: IMessage): string =>
   JSON.stringify([
     type,
     content,
     toolCalls?.map(({ id, status, output }) => [id, status, output]),
     reasoning,
     isComplete,
+    early.includes(ended) && ended,
   ])

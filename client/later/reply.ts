@@ -1,5 +1,5 @@
 import { claimIdsOf, OracleError } from '../core/error.ts'
-import type { AnyEvent, EventPayloads } from '../core/events.ts'
+import type { AnyEvent, EarlyEnd, EventPayloads } from '../core/events.ts'
 import type { Turn } from '../core/chat/turn.ts'
 import type { IMessage, ResultPart, ToolCall } from '../core/records.ts'
 import { stopped, withResult } from './tool-call.ts'
@@ -12,6 +12,8 @@ interface Segment {
   isReasoning: boolean
   calls: ToolCall[]
   isComplete: boolean
+  /** Why it ended early, where the model says so. */
+  ended?: EarlyEnd
   /** The model that answers, where it is another than the chosen one. */
   readonly model?: string
   /** The message as the chat showed it last; undefined when the segment has changed since. */
@@ -145,6 +147,7 @@ export class LiveReply {
             one.isComplete = true
           })
         if (payload.status !== 'finished' && payload.status !== 'waiting') this.cutShort()
+        this.#segments.slice(-1).forEach((last) => (last.ended = payload.ended))
         return true
       case 'error':
         this.#fault = payload
@@ -236,7 +239,7 @@ export class LiveReply {
 }
 
 function toMessage(segment: Segment): IMessage {
-  const { id, text, reasoning, isReasoning, calls, isComplete, model } = segment
+  const { id, text, reasoning, isReasoning, calls, isComplete, model, ended } = segment
   return {
     id,
     type: 'ai',
@@ -245,6 +248,7 @@ function toMessage(segment: Segment): IMessage {
     ...(reasoning && { reasoning, isReasoning }),
     isComplete,
     ...(model && { model }),
+    ...(ended && { ended }),
   }
 }
 

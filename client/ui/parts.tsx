@@ -199,11 +199,13 @@ const isSignedOut = (code: OracleError['code']) =>
 export function endingOf(
   message: IMessage,
   isStreaming: boolean,
-): 'stopped' | 'cutOff' | 'failed' | undefined {
+): 'stopped' | 'cutOff' | 'cutByLength' | 'cutByFilter' | 'failed' | undefined {
   if (message.type === 'human' || isStreaming) return undefined
   const { ended, isComplete, cut } = message
   if (ended === 'aborted' || cut) return 'stopped'
   if (ended === 'failed') return 'failed'
+  if (ended === 'length') return 'cutByLength'
+  if (ended === 'content_filter') return 'cutByFilter'
   return ended === 'interrupted' || isComplete === false ? 'cutOff' : undefined
 }
 

@@ -48,6 +48,8 @@ export interface Words {
   readonly failed: string
   readonly stopped: string
   readonly cutOff: string
+  readonly cutByLength: string
+  readonly cutByFilter: string
   readonly approve: string
   readonly reject: string
   readonly approvalOf: (tool: string) => string

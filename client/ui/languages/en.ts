@@ -46,6 +46,8 @@ export const en: Words = {
   failed: 'failed',
   stopped: 'Stopped',
   cutOff: 'Cut off',
+  cutByLength: 'Cut off: it was as long as an answer may be',
+  cutByFilter: 'Cut off: the model’s provider held back the rest',
   approve: 'Approve',
   reject: 'Reject',
   approvalOf: (tool) => `The oracle asks before it calls ${tool}.`,

@@ -46,6 +46,8 @@ export const fr: Words = {
   failed: 'échec',
   stopped: 'Arrêté',
   cutOff: 'Interrompu',
+  cutByLength: 'Interrompu : longueur maximale d’une réponse atteinte',
+  cutByFilter: 'Interrompu : le fournisseur du modèle a retenu la suite',
   approve: 'Accepter',
   reject: 'Refuser',
   approvalOf: (tool) => `L’oracle demande avant d’appeler ${tool}.`,

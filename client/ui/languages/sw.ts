@@ -46,6 +46,8 @@ export const sw: Words = {
   failed: 'imeshindwa',
   stopped: 'Imesimamishwa',
   cutOff: 'Imekatika',
+  cutByLength: 'Imekatika: imefikia urefu wa juu wa jibu',
+  cutByFilter: 'Imekatika: mtoaji wa modeli amezuia sehemu iliyobaki',
   approve: 'Kubali',
   reject: 'Kataa',
   approvalOf: (tool) => `Oracle inauliza kabla ya kuita ${tool}.`,

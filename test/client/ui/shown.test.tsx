@@ -87,3 +87,25 @@ it('speaks the language of a tag, and English where it has no other', async () =
   const other = person(oracle, { locale: 'xx' })
   await other.button('New chat')
 })
+
+it.each([
+  ['length', 'Cut off: it was as long as an answer may be'],
+  ['content_filter', 'Cut off: the model’s provider held back the rest'],
+] as const)(
+  'says that its %s ended an answer early, at once and after a reload',
+  async (ended, told) => {
+    const model = scriptedModel([{ text: 'Half of it', ended }, 'All of it.'])
+    await using oracle = await testOracle({ plugins: [], model })
+    const sessionId = await oracle.session()
+    const first = person(oracle, { sessionId })
+    await first.say('Tell')
+    await until(() => first.texts('.oc-ending').includes(told))
+    expect(first.all('.oc-cursor')).toEqual([])
+    first.unmount()
+    const second = person(oracle, { sessionId }, oracle.within(oracle.tab()))
+    await until(() => second.texts('.oc-ending').includes(told))
+    await second.say('Go on')
+    await until(() => second.texts('.oc-markdown').includes('All of it.'))
+    expect(second.texts('.oc-ending')).toEqual([told])
+  },
+)

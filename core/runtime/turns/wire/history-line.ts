@@ -1,4 +1,4 @@
-import type { EventPart, TurnUsage } from '../../../plugin.ts'
+import type { EarlyEnd, EventPart, TurnUsage } from '../../../plugin.ts'
 import type { RunStatus } from '../journal/tables.ts'
 
 /** A tool call in the history, with its outcome. A rendered component stands there as a call with the component's name. */
@@ -43,8 +43,8 @@ export interface HistoryMessage {
   readonly origin?: string
   /** On the first message of each run: a person's words, or the answer where a plugin or an approval began the run. */
   run?: HistoryRun
-  /** On the last message of an answer that did not come to its own end. */
-  ended?: 'aborted' | 'interrupted' | 'failed'
+  /** On the last message of an answer that did not come to its own end, or that its length or a filter ended early. */
+  ended?: 'aborted' | 'interrupted' | 'failed' | EarlyEnd
 }
 
 /** A whole conversation. */

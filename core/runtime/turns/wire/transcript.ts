@@ -382,7 +382,7 @@ function toHuman(
 }
 
 function toAi(
-  { id, content, reasoning, toolCalls, model }: Said<'assistant'>,
+  { id, content, reasoning, toolCalls, model, ended }: Said<'assistant'>,
   { created_at }: Row,
 ): HistoryMessage {
   return {
@@ -394,5 +394,6 @@ function toAi(
     isComplete: true,
     createdAt: new Date(created_at).toISOString(),
     ...(model !== undefined && { model }),
+    ...(ended && !toolCalls && { ended }),
   }
 }
