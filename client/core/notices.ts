@@ -109,13 +109,12 @@ export class UserNotices extends Store<NoticesSnapshot> {
   /** Calls back at every event; returns how to stop. */
   on = (handler: (event: UserEvent) => void): (() => void) => {
     this.#handlers.add(handler)
-    return () => void this.#handlers.delete(handler)
+    return () => this.#handlers.delete(handler)
   }
 
   /** Reads the list again; after an error the page also listens again. */
   refetch = async (): Promise<void> => {
-    const isOver = this.getSnapshot().error !== null
-    if (!isOver) return this.#read()
+    if (!this.getSnapshot().error) return this.#read()
     this.#leaving?.abort()
     if (this.isMounted) this.mount()
   }

@@ -128,6 +128,8 @@ export interface ChatRunState {
   readonly requestId: string | null
   /** The connection is lost, and the chat is making it again. */
   readonly reconnecting: boolean
+  /** When the next try begins while the connection is lost, in milliseconds since 1970; undefined while a try is under way. */
+  readonly retryAt?: number
   /** How often another process took the run over. */
   readonly resumed: number
   readonly ended: RunEnding | 'disconnected' | null

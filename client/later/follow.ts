@@ -13,8 +13,8 @@ export interface Following {
   join(runId: string, after: number, signal: AbortSignal): Promise<Response>
   onRun(runId: string): void
   onEvent(event: AnyEvent): void
-  /** Hears that the connection is lost, or there again. */
-  onConnection(connected: boolean): void
+  /** Hears that the connection is there again, or lost, and when it is tried next. */
+  onConnection(connected: boolean, retryAt?: number): void
   readonly signal: AbortSignal
   readonly timing: Timing
   /** The name of a request that its sender tries again, should it not get through. */
@@ -66,8 +66,10 @@ export async function follow(following: Following): Promise<void> {
           hint: 'The oracle goes on with its answer; the history has it when it is done.',
         },
       )
-    following.onConnection(false)
-    await pause(Math.max(fault?.retryAfterMs ?? 0, backoff(tries, timing)), signal)
+    const wait = Math.max(fault?.retryAfterMs ?? 0, backoff(tries, timing))
+    following.onConnection(false, Date.now() + wait)
+    await pause(wait, signal)
     if (signal.aborted) return
+    following.onConnection(false)
   }
 }

@@ -1,4 +1,4 @@
-import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from 'react'
+import { lazy, Suspense, useCallback, useMemo } from 'react'
 import { OracleError } from '../core/error.ts'
 import type { Attachment, IMessage, Overrides } from '../core/records.ts'
 import { useChat } from '../react/use-chat.ts'
@@ -7,6 +7,7 @@ import { useApproval, useRun } from '../react/use-run.ts'
 import { AddressContext } from './address.ts'
 import { Asking, faultsIn } from './asking.tsx'
 import { Composer } from './composer.tsx'
+import { ConnectionLine } from './connection-line.tsx'
 import { useFollow, useLate } from './follow.ts'
 import { useBranches } from './hooks.ts'
 import { useInstead } from './instead.tsx'
@@ -112,7 +113,7 @@ function Conversation(props: ThreadProps) {
         />
       </div>
       {!view.isAtEnd && <End onJump={view.toEnd} count={view.unread} />}
-      <Line isLost={run.reconnecting} />
+      <Line isLost={run.reconnecting} retryAt={run.retryAt} />
       <p className="oc-hidden" {...announcer} />
       <Field
         name={`${oracleDid} ${sessionId}`}
@@ -240,33 +241,3 @@ function Thinking({ isThinking }: { readonly isThinking: boolean }) {
     </p>
   )
 }
-
-/** The props of `ConnectionLine`. */
-export interface ConnectionLineProps {
-  readonly isLost: boolean
-}
-
-/** Says that the connection is lost, loudly after eight seconds, and that it is back. */
-export function ConnectionLine({ isLost }: ConnectionLineProps) {
-  const words = useWords()
-  const [wasLost, setWasLost] = useState(false)
-  const isLong = useLate(isLost, 8_000)
-  useEffect(() => {
-    if (isLost) setWasLost(true)
-  }, [isLost])
-  return (
-    <div className="oc-connection" data-state={isLost ? 'lost' : 'there'}>
-      <span role={isLong ? 'alert' : 'status'}>
-        {isLost ? words.connectionLost : wasLost ? words.connected : ''}
-      </span>
-      {isLost && (
-        <button type="button" className="oc-quiet" onClick={tryNow}>
-          {words.tryNow}
-        </button>
-      )}
-    </div>
-  )
-}
-
-/** What waits for the network tries again: a person says that it is there, as the browser does otherwise. */
-const tryNow = () => void window.dispatchEvent(new window.Event('online'))

@@ -54,6 +54,9 @@ export interface Words {
   readonly reject: string
   readonly approvalOf: (tool: string) => string
   readonly connectionLost: string
+  readonly tryingAgain: string
+  /** `seconds` has its unit. */
+  readonly tryingAgainIn: (seconds: string) => string
   readonly connected: string
   readonly tryNow: string
   readonly tryAgain: string

@@ -89,9 +89,10 @@ export abstract class ChatTurns extends ChatView {
         this.remember(turn)
         this.showRun({ runId })
       },
-      onConnection: (connected) => {
-        if (this.turn === turn && this.getSnapshot().run.reconnecting === connected)
-          this.showRun({ reconnecting: !connected })
+      onConnection: (connected, retryAt) => {
+        const { run } = this.getSnapshot()
+        const isNews = run.reconnecting === connected || run.retryAt !== retryAt
+        if (this.turn === turn && isNews) this.showRun({ reconnecting: !connected, retryAt })
       },
       onEvent: (event) => {
         if (this.turn === turn) this.#hear(turn, event)
@@ -135,7 +136,7 @@ export abstract class ChatTurns extends ChatView {
     const isWaiting = ended === 'waiting'
     if (!isWaiting) this.memory.write()
     this.#settle(turn, isWaiting || ended === 'finished')
-    this.showRun({ ended, reconnecting: false })
+    this.showRun({ ended, reconnecting: false, retryAt: undefined })
     if (ended === 'failed' && turn.reply) return this.#refused(turn, turn.reply.failure)
     this.show({ status: 'ready' })
     // Another tab said something newer: this one goes on with that.
@@ -149,7 +150,11 @@ export abstract class ChatTurns extends ChatView {
     const { runId, user } = turn
     this.#settle(turn)
     if (!runId) this.history.unsent = user
-    this.showRun({ ended: runId ? 'disconnected' : 'failed', reconnecting: false })
+    this.showRun({
+      ended: runId ? 'disconnected' : 'failed',
+      reconnecting: false,
+      retryAt: undefined,
+    })
     this.#refused(turn, error)
     if (runId && this.isMounted) void this.load()
   }

@@ -130,7 +130,7 @@ it('says that the connection is lost, loudly after a while, and tries again when
   await until(() => texts('.oc-markdown').includes('One'))
   oracle.proxy.isOffline = true
   oracle.proxy.cutAll()
-  await until(() => texts('.oc-connection [role=status]')[0] === 'Connection lost. Trying again.')
+  await until(() => texts('.oc-connection [role=status]')[0] === 'Connection lost.')
   await until(() => texts('.oc-connection [role=alert]').length === 1, 30_000)
   oracle.proxy.isOffline = false
   ;(await button('Try now', '.oc-connection')).click()

@@ -24,10 +24,39 @@ await describeWith('chromium', 'a page whose connection is lost for a while', (p
       await page.keyboard.press('Enter')
       await page.locator('.oc-ai').getByText('One').waitFor()
       const line = page.locator('.oc-connection')
+      // What the page shows and says meanwhile, noted in the page itself.
+      await page.evaluate(() => {
+        const seen = { texts: new Set<string>(), lost: 0, alert: 0 }
+        Object.assign(window, { seen })
+        new MutationObserver(() => {
+          const now = document.querySelector<HTMLElement>('.oc-connection')
+          if (now?.dataset.state !== 'lost') return
+          seen.lost ||= performance.now()
+          if (now.querySelector('[role=alert]')) seen.alert ||= performance.now()
+          seen.texts.add(now.querySelector('[aria-hidden]')?.textContent ?? '')
+        }).observe(document.body, {
+          childList: true,
+          subtree: true,
+          attributes: true,
+          characterData: true,
+        })
+      })
       proxy.isOffline = true
       proxy.cutAll()
       await line.getByRole('status').getByText('Connection lost.').waitFor()
       await line.getByRole('alert').getByText('Connection lost.').waitFor()
+      await line.getByText(/^Trying again in [4-8] sec?\.$/).waitFor()
+      const seen = await page.evaluate(() => {
+        const { texts, lost, alert } = (
+          window as unknown as { seen: { texts: Set<string>; lost: number; alert: number } }
+        ).seen
+        return { texts: [...texts], after: alert - lost }
+      })
+      console.log(`The alert came ${Math.round(seen.after)} ms after the line.`)
+      // Whatever the machine does, the line was there for eight seconds before it was loud.
+      expect(seen.after).toBeGreaterThan(7_500)
+      const counted = seen.texts.flatMap((text) => /in (\d+) sec/.exec(text)?.[1] ?? [])
+      expect(new Set(counted).size).toBeGreaterThanOrEqual(3)
       // A try that leads nowhere leaves the line as it is.
       await line.getByRole('button', { name: 'Try now' }).click()
       expect(await line.getByRole('alert').innerText()).toContain('Connection lost.')
