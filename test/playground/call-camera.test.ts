@@ -1,14 +1,50 @@
-import { chromium, type Browser } from 'playwright-core'
+import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { sql } from 'kysely'
 import { definePlugin, type Database } from '#core'
-import { call, resultOf, scriptedModel, testApp, type TestApp } from '#core/testing'
+import {
+  call,
+  resultOf,
+  scriptedModel,
+  testApp,
+  type ScriptedStep,
+  type TestApp,
+} from '#core/testing'
 import calls from '../../plugins/calls/index.ts'
 import playground from '../../plugins/playground/index.ts'
 import { builtPage } from '../support/built-page.ts'
 import { describeWith } from '../support/services.ts'
 
 const patient = 60_000
+
+interface Seen {
+  peers: RTCPeerConnection[]
+}
+
+/** A page whose connections a test can look into. */
+const watch = () => {
+  const seen = globalThis as unknown as Seen & { RTCPeerConnection: typeof RTCPeerConnection }
+  seen.peers = []
+  seen.RTCPeerConnection = class extends RTCPeerConnection {
+    constructor(configuration?: RTCConfiguration) {
+      super(configuration)
+      seen.peers.push(this)
+    }
+  }
+}
+
+/** How many pictures the page has sent, and how often it was asked for one that stands for itself. */
+const pictures = (page: Page) =>
+  page.evaluate(async () => {
+    const counted = { sent: 0, asked: 0 }
+    for (const peer of (globalThis as unknown as Seen).peers)
+      for (const one of (await peer.getStats()).values())
+        if (one.type === 'outbound-rtp' && one.kind === 'video') {
+          counted.sent += one.framesSent ?? 0
+          counted.asked += (one.pliCount ?? 0) + (one.firCount ?? 0)
+        }
+    return counted
+  })
 
 /** Everything that stands in any table, as text in which bytes are latin1. */
 async function everythingIn(db: Database): Promise<string> {
@@ -28,7 +64,18 @@ async function everythingIn(db: Database): Promise<string> {
 }
 
 await describeWith('chromium', 'the camera in a call', (program) => {
-  const steps = [call('look_at_camera'), 'A picture.', call('look_at_camera'), 'Nothing to see.']
+  let [askedAt, answeredAt] = [0, 0]
+  const steps: ScriptedStep[] = [
+    () => {
+      askedAt = performance.now()
+      return call('look_at_camera')
+    },
+    () => {
+      answeredAt = performance.now()
+      return 'A picture.'
+    },
+    ...[call('look_at_camera'), 'Nothing to see.'],
+  ]
   const model = scriptedModel(steps, { reads: { image: ['image/*'] } })
   let app: TestApp
   let browser: Browser
@@ -64,16 +111,26 @@ await describeWith('chromium', 'the camera in a call', (program) => {
   it('is looked at when the model asks, and by nobody else', async () => {
     const context = await browser.newContext()
     context.setDefaultTimeout(patient)
+    await context.addInitScript(watch)
     const page = await context.newPage()
     await page.goto(`${app.url}/playground/#/calls`)
     await page.getByRole('button', { name: 'Call with camera' }).click()
     await page.getByText('Listening.').waitFor()
+    // The camera sends all the time, and is asked for nothing.
+    await expect
+      .poll(async () => (await pictures(page)).sent, { timeout: patient })
+      .toBeGreaterThan(15)
+    expect((await pictures(page)).asked).toBe(0)
     const ask = async (words: string, answer: string) => {
       await page.getByLabel('Say it in writing').fill(words)
       await page.keyboard.press('Enter')
       await page.getByRole('log', { name: 'Captions' }).getByText(answer).waitFor()
     }
     await ask('What do you see?', 'A picture.')
+    expect((await pictures(page)).asked).toBeGreaterThan(0)
+    const tookMs = answeredAt - askedAt
+    console.log(`The model had the picture ${Math.round(tookMs)} ms after it had asked for it.`)
+    expect(tookMs).toBeLessThan(5_000)
     const { messages, file } = model.requests[1]!
     const looked = messages.find((message) => message.role === 'tool')
     const [part] = looked?.parts ?? []

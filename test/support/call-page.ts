@@ -27,6 +27,12 @@ export class Page {
           payloadType: 111,
         }),
       ],
+      video: [
+        new RTCRtpCodecParameters({
+          ...{ mimeType: 'video/VP8', clockRate: 90_000, payloadType: 96 },
+          rtcpFeedback: [{ type: 'nack', parameter: 'pli' }],
+        }),
+      ],
     },
     iceAdditionalHostAddresses: ['127.0.0.1'],
     iceServers: [],
@@ -35,6 +41,7 @@ export class Page {
   })
   readonly #channel: RTCDataChannel
   readonly #microphone = new MediaStreamTrack({ kind: 'audio' })
+  readonly #camera = new MediaStreamTrack({ kind: 'video' })
   #beat: NodeJS.Timeout | undefined
   #sent = { number: 10, at: 1_000 }
   /** Everything that the agent said by the data channel. */
@@ -42,10 +49,11 @@ export class Page {
   /** How loud each packet of the agent was, and when it came. */
   readonly levels: { readonly at: number; readonly peak: number }[] = []
 
-  constructor() {
+  constructor({ hasCamera = false } = {}) {
     this.#channel = this.#connection.createDataChannel('call')
     this.#channel.onMessage.subscribe((data) => this.frames.push(JSON.parse(String(data))))
     this.#connection.addTransceiver(this.#microphone, { direction: 'sendrecv' })
+    if (hasCamera) this.#connection.addTransceiver(this.#camera, { direction: 'sendonly' })
     onTestFinished(() => this.#connection.close())
   }
 
@@ -89,14 +97,24 @@ export class Page {
     this.#channel.send(bytes)
   }
 
-  /** Sends a packet of sound as it is. */
-  async packet(payload: Uint8Array = new Uint8Array(0), sequenceNumber = 0): Promise<void> {
+  /** Sends a packet of sound as it is, so many samples after the one before. */
+  async packet(
+    payload: Uint8Array = new Uint8Array(0),
+    sequenceNumber = 0,
+    samples = frameSamples,
+  ): Promise<void> {
     const header = new RtpHeader({
       ...{ payloadType: 111, sequenceNumber: sequenceNumber % 65_536 },
-      timestamp: (this.#sent.at += frameSamples),
+      timestamp: (this.#sent.at += samples),
     })
     this.#microphone.writeRtp(new RtpPacket(header, Buffer.from(payload)))
     await rest(1)
+  }
+
+  /** Sends a packet of the picture as it is. */
+  picture(payload: Uint8Array, sequenceNumber: number, timestamp: number, marker: boolean): void {
+    const header = new RtpHeader({ payloadType: 96, sequenceNumber, timestamp, marker })
+    this.#camera.writeRtp(new RtpPacket(header, Buffer.from(payload)))
   }
 
   /** Speaks a text into the microphone, as fast as it is spoken, and then is silent for a while. */
@@ -168,7 +186,7 @@ export async function call(
   sessionId: string,
   more: Record<string, unknown> = {},
 ): Promise<{ readonly page: Page; readonly callId: string; readonly answer: Record<string, any> }> {
-  const page = new Page()
+  const page = new Page({ hasCamera: more.callType === 'video' })
   const sdp = await page.offer()
   const { status, body } = await user.post('/calls', { sessionId, callType: 'audio', sdp, ...more })
   if (status !== 201) throw new Error(`${status} ${JSON.stringify(body)}`)

@@ -4,9 +4,13 @@ export interface Packet {
   readonly bytes: Uint8Array
 }
 
-/** How many packets a gap is waited for: 60 ms of packets of 20 ms. A jump that is larger begins anew. */
+/**
+ * How many packets a gap is waited for: 60 ms of packets of 20 ms. A jump that is larger begins anew, and so does one so far back that
+ * no packet is that late: 10 s.
+ */
 const waitedFor = 3
 const largestGap = 50
+const latest = 500
 const span = 65_536
 
 /** Puts packets in order. A packet that does not come in time is given as undefined, once. */
@@ -18,7 +22,7 @@ export class Ordering {
   push({ number, bytes }: Packet): (Uint8Array | undefined)[] {
     this.#next ??= number
     const ahead = (number - this.#next + span) % span
-    if (ahead > span / 2) return [] // late, or a repeat
+    if (span - ahead <= latest) return [] // late, or a repeat
     if (ahead > largestGap) {
       this.#waiting.clear()
       this.#next = (number + 1) % span

@@ -30,9 +30,13 @@ const awayMs = 2_000
 const most = { frames: 200, frameBytes: 16_384, packets: 400, bytes: 187_500, brokenMs: 2_000 }
 /** How long the answer waits for its own candidates. */
 const gatherMs = 3_000
-/** 20 ms of what is heard; without a packet for so long the page is silent. */
+/** 20 ms of what is heard. */
 const heardSamples = 320
-const quietAfterMs = 200
+/**
+ * A page that leaves out packets while it is quiet (DTX) says so by the times of those around them; from so long on it is no other
+ * length of packets. Without any packet for so long nobody speaks: the microphone is off, or what is said does not arrive.
+ */
+const quiet = { leftOutMs: 200, mostMs: 60_000, afterMs: 1_500 }
 /** A timer that comes late sends at most so many frames at once. */
 const mostAtOnce = 10
 
@@ -66,8 +70,10 @@ export class Peer {
   #channel: RTCDataChannel | undefined
   #ticking: NodeJS.Timeout | undefined
   #source: number | undefined
-  /** When the last packet of sound came; up to when silence was taken in its place. */
+  /** When the last packet of sound came, or silence was taken in its place. */
   #soundAt = 0
+  /** The number and the time in the newest packet of sound. */
+  #newest = { number: -2, time: 0 }
   #seenAt = performance.now()
   #brokenSince: number | undefined
   #window = { from: 0, packets: 0, bytes: 0 }
@@ -231,6 +237,7 @@ export class Peer {
     this.#soundAt = at
     this.#source ??= ssrc
     if (this.#source !== ssrc) return this.#fail('another source of sound')
+    this.#hearLeftOut(packet.header)
     for (const bytes of this.#ordering.push({ number: sequenceNumber, bytes: packet.payload }))
       this.#hear(bytes, at)
   }
@@ -261,7 +268,7 @@ export class Peer {
   #tick(): void {
     const at = performance.now()
     if (at - this.#seenAt > lostMs) return this.#lose()
-    this.#hearSilence(at)
+    this.#hearNothing(at)
     const due = Math.floor((at - this.#sent.from) / frameMs)
     const late = due - this.#sent.frames - 1
     if (late > 0) this.#tell({ type: 'late', frames: late })
@@ -269,12 +276,25 @@ export class Peer {
     for (; this.#sent.frames < due; this.#sent.frames++) this.#sendFrame()
   }
 
-  /** A page that sends nothing while it is quiet (DTX) is silent: what was said before ends. */
-  #hearSilence(at: number): void {
-    if (this.#source === undefined || at - this.#soundAt < quietAfterMs) return
+  /** Without packets nobody speaks: what was said before comes to its end. */
+  #hearNothing(at: number): void {
+    if (this.#source === undefined || at - this.#soundAt < quiet.afterMs) return
+    this.#hearSilence(at - this.#soundAt)
+    this.#soundAt = at
+  }
+
+  #hearSilence(ms: number): void {
     this.#utterances.isSpoken = this.#playing.isSpeaking
-    for (; this.#soundAt + frameMs <= at; this.#soundAt += frameMs)
-      this.#utterances.push(new Int16Array(heardSamples))
+    this.#utterances.push(new Int16Array(Math.floor(ms / frameMs) * heardSamples))
+  }
+
+  /** What a page left out between two packets that follow each other was silence. */
+  #hearLeftOut({ sequenceNumber, timestamp }: RtpHeader): void {
+    const { number, time } = this.#newest
+    this.#newest = { number: sequenceNumber, time: timestamp }
+    if (sequenceNumber !== (number + 1) % 65_536) return
+    const ms = ((timestamp - time) >>> 0) / 48 - frameMs
+    if (ms >= quiet.leftOutMs && ms <= quiet.mostMs) this.#hearSilence(ms)
   }
 
   #sendFrame(): void {

@@ -54,6 +54,10 @@ test('packets are put in order, a lost one is given once, repeats and late ones 
   )
   expect(heard.map((bytes) => bytes?.[0])).toEqual([10, 11, 12, 13, undefined, 15, 16, 17, 18])
   expect(ordering.push({ number: 30_018, bytes: Uint8Array.of(1) })).toHaveLength(1)
+  // A jump begins anew, forwards and backwards: whoever is taken for late is heard no more.
+  for (const number of [60_018, 30_018, 60_900, 100])
+    expect(ordering.push({ number, bytes: Uint8Array.of(1) }), String(number)).toHaveLength(1)
+  expect(ordering.push({ number: 90, bytes: Uint8Array.of(1) })).toEqual([])
   const around = new Ordering()
   expect(
     [65_534, 65_535, 0, 1].flatMap((number) => around.push({ number, bytes: Uint8Array.of(1) })),
