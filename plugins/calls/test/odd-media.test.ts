@@ -59,7 +59,7 @@ async function start(answers = 20) {
 }
 
 await describeWith('espeak', 'sound that browsers do not send, but others may', () => {
-  test('speech in frames of 10 and 60 ms, of two channels, with a clock that goes wrong, and over a jump of the numbers, is heard whole', async () => {
+  test('speech in frames of 10 and 60 ms, of two channels, by a wrong clock, over a jump of the numbers: it is heard whole', async () => {
     const { page, heard, isAlive } = await start()
     const words = await speechOf(question)
     const silence = new Int16Array(48_000)
@@ -96,7 +96,7 @@ await describeWith('espeak', 'sound that browsers do not send, but others may', 
     await isAlive()
   }, 180_000)
 
-  test('who leaves out packets while it is quiet, or sends none at all, has said what was said, and is there after a minute', async () => {
+  test('who leaves out packets while it is quiet, or sends none, has said what was said, and is there after a minute', async () => {
     const { page, heard, history, isAlive } = await start()
     const words = await packetsOf(await speechOf(question))
     const until = performance.now() + 60_000
