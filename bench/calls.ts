@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { definePlugin } from '#core'
+import { definePlugin, type ModelRequest } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import { createWallet } from '../core/testing/wallet.ts'
 import calls from '../plugins/calls/index.ts'
@@ -12,6 +12,16 @@ import { CallPeer, packetsOf } from './support/call-peer.ts'
 const silenceMs = 600
 const patienceMs = 20_000
 const question = 'How is the weather in Nairobi today?'
+/** What a chat beside the calls asks, and what it is answered: a word each 50 ms, for ten seconds. */
+const chatted = 'Tell me a long story.'
+const story = { text: Array.from({ length: 200 }, (_, i) => `word${i} `), paceMs: 50 }
+/** An answer of several sentences that the model takes five seconds for. */
+const slow = {
+  text: Array.from({ length: 50 }, (_, i) => (i % 10 === 9 ? `w${i}. ` : `w${i} `)),
+  paceMs: 100,
+}
+const slowly = 'Say it slowly.'
+const chats = 200
 
 /** What hears and what speaks at once: what is measured is the rest. */
 const instant = definePlugin({
@@ -40,7 +50,12 @@ const instant = definePlugin({
 async function serve(): Promise<void> {
   const app = await testApp({
     plugins: [calls, instant],
-    model: scriptedModel(Array.from({ length: 10_000 }, () => 'It is sunny.')),
+    model: scriptedModel(
+      Array.from({ length: 100_000 }, () => ({ messages }: ModelRequest) => {
+        const asked = JSON.stringify(messages.at(-1))
+        return asked.includes(chatted) ? story : asked.includes(slowly) ? slow : 'It is sunny.'
+      }),
+    ),
     env: {
       NODE_ENV: 'test',
       CALLS_HEARING: 'instant',
@@ -61,7 +76,58 @@ interface Cost {
   readonly rss: number
 }
 
-/** Measures what calls cost and how soon they are answered, at so many calls at once, each with so many questions. */
+/** Chats of many users beside the calls, from a process of its own: one answer after another, word by word. */
+async function chat(url: string, oracleDid: string): Promise<void> {
+  process.on('disconnect', () => process.exit())
+  const begun = Array.from({ length: chats }, async (_, nth) => {
+    const post = await userOf({ url, oracleDid })
+    const { sessionId } = (await (await post('/sessions', {})).json()) as { sessionId: string }
+    const talk = async () => {
+      for (;;) {
+        const answer = await post(`/messages/${sessionId}`, { message: chatted, stream: true })
+        await answer.text()
+      }
+    }
+    await sleep(nth * 40) // as people come: not all at once
+    void talk()
+  })
+  await Promise.all(begun)
+  await sleep(3_000)
+  process.send!('ready')
+}
+
+/** The calls of a measure: how many at once, each with so many questions. */
+interface Measure {
+  readonly oracle: Oracle
+  readonly words: readonly Uint8Array[]
+  readonly count: number
+  readonly questions: number
+}
+
+/** Lets so many people call at once. */
+async function measured({ oracle, words, count, questions }: Measure) {
+  const setUps: number[] = []
+  const replies: number[] = []
+  const late: number[] = []
+  const one = async (nth: number) => {
+    await sleep((nth * 3_000) / count)
+    const setUp = await inCall(oracle, async (peer) => {
+      for (let i = 0; i < questions; i++) {
+        await peer.say(words)
+        const at = performance.now()
+        await peer.hears(patienceMs)
+        replies.push(performance.now() - at - silenceMs)
+        await sleep(1_500)
+      }
+      for (const ms of peer.late) late.push(ms)
+    })
+    setUps.push(setUp)
+  }
+  await Promise.all(Array.from({ length: count }, (_, nth) => one(nth)))
+  return { setUps, replies, late }
+}
+
+/** Measures what calls cost and how soon they are answered: alone, and beside the chats of 200 people. */
 export async function benchCalls(print = console.log, counts = [1, 5, 10], questions = 4) {
   const server = fork(import.meta.filename, ['serve'])
   const [{ url, oracleDid }] = (await once(server, 'message')) as [
@@ -71,36 +137,44 @@ export async function benchCalls(print = console.log, counts = [1, 5, 10], quest
     server.send('cost')
     return ((await once(server, 'message')) as [Cost])[0]
   }
+  const tell = async (count: number, name: string, withoutMs = 0) => {
+    const before = await cost()
+    const from = performance.now()
+    const { setUps, replies, late } = await measured({ oracle, words, count, questions })
+    const after = await cost()
+    const tookMs = performance.now() - from
+    const share = (after.cpuMs - before.cpuMs - withoutMs * tookMs) / tookMs / count
+    print(
+      `${String(count).padStart(3)} calls${name}: ${(share * 100).toFixed(1)} % of a core a call, ` +
+        `set up in ${at(setUps, 0.5)} ms, answered ${at(replies, 0.5)} ms (p90 ${at(replies, 0.9)}) ` +
+        `after CALLS_SILENCE_MS, a packet at most ${at(late, 0.99)} ms late (p99), ${Math.round(after.rss / 2 ** 20)} MiB`,
+    )
+  }
+  const silence = (await packetsOf(new Int16Array(960)))[0]!
+  const words = await packetsOf(await spoken())
+  const oracle = { url, oracleDid, silence }
   try {
-    const silence = (await packetsOf(new Int16Array(960)))[0]!
-    const words = await packetsOf(await spoken())
-    await inCall({ url, oracleDid, silence }, async () => {}) // the first call imports what calls need
-    for (const count of counts) {
-      const setUps: number[] = []
-      const replies: number[] = []
-      const before = await cost()
+    await inCall(oracle, async () => {}) // the first call imports what calls need
+    await inCall(oracle, async (peer) => {
       const from = performance.now()
-      const one = async (nth: number) => {
-        await sleep((nth * 3_000) / count)
-        const setUp = await inCall({ url, oracleDid, silence }, async (peer) => {
-          for (let i = 0; i < questions; i++) {
-            await peer.say(words)
-            const at = performance.now()
-            await peer.hears(patienceMs)
-            replies.push(performance.now() - at - silenceMs)
-            await sleep(1_500)
-          }
-        })
-        setUps.push(setUp)
-      }
-      await Promise.all(Array.from({ length: count }, (_, nth) => one(nth)))
-      const after = await cost()
-      const share = (after.cpuMs - before.cpuMs) / (performance.now() - from) / count
+      peer.type(slowly)
+      await peer.hears(patienceMs)
       print(
-        `${String(count).padStart(3)} calls: ${(share * 100).toFixed(1)} % of a core a call, ` +
-          `set up in ${at(setUps, 0.5)} ms, answered ${at(replies, 0.5)} ms (p90 ${at(replies, 0.9)}) ` +
-          `after CALLS_SILENCE_MS, ${Math.round(after.rss / 2 ** 20)} MiB`,
+        `The first sentence is heard ${Math.round(performance.now() - from)} ms after a typed question; the model streams ` +
+          `for ${slow.text.length * slow.paceMs} ms.`,
       )
+    })
+    for (const count of counts) await tell(count, '')
+    const others = fork(import.meta.filename, ['chat', url, oracleDid])
+    try {
+      await once(others, 'message')
+      const before = await cost()
+      await sleep(5_000)
+      const alone = ((await cost()).cpuMs - before.cpuMs) / 5_000
+      print(`${chats} streaming chats alone: ${(alone * 100).toFixed(0)} % of a core.`)
+      for (const count of counts) await tell(count, ` beside ${chats} chats`, alone)
+    } finally {
+      others.disconnect()
     }
   } finally {
     server.disconnect()
@@ -115,15 +189,11 @@ interface Oracle {
   readonly silence: Uint8Array
 }
 
-/** One call of a new user. Resolves to how long it took to set it up. */
-async function inCall(
-  { url, oracleDid, silence }: Oracle,
-  work: (peer: CallPeer) => Promise<void>,
-) {
+/** A new user, who asks from an address of their own: one address makes ten calls a minute. */
+async function userOf({ url, oracleDid }: Pick<Oracle, 'url' | 'oracleDid'>) {
   const wallet = await createWallet()
-  // Each caller has an address of their own: one address makes ten calls a minute.
   const place = `192.0.2.${(callers = (callers % 250) + 1)}`
-  const post = async (path: string, body: object) => {
+  return async (path: string, body: object) => {
     const headers = {
       ...(await wallet.headers(oracleDid)),
       ...{ 'content-type': 'application/json', 'x-forwarded-for': place },
@@ -133,13 +203,20 @@ async function inCall(
       body: JSON.stringify(body),
     })
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
-    return (await response.json()) as Record<string, string>
+    return response
   }
-  const { sessionId } = await post('/sessions', {})
-  const peer = new CallPeer(silence)
+}
+
+/** One call of a new user. Resolves to how long it took to set it up. */
+async function inCall(oracle: Oracle, work: (peer: CallPeer) => Promise<void>) {
+  const post = await userOf(oracle)
+  const ask = async (path: string, body: object) =>
+    (await (await post(path, body)).json()) as Record<string, string>
+  const { sessionId } = await ask('/sessions', {})
+  const peer = new CallPeer(oracle.silence)
   const from = performance.now()
   await peer.call(async (sdp) => {
-    const answer = await post('/calls', { sessionId, callType: 'audio', sdp })
+    const answer = await ask('/calls', { sessionId, callType: 'audio', sdp })
     return answer.sdp ?? ''
   })
   const setUp = performance.now() - from
@@ -162,5 +239,7 @@ async function spoken(): Promise<Int16Array> {
 const at = (values: readonly number[], share: number) =>
   Math.round(values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * share)] ?? NaN)
 
-if (process.argv[2] === 'serve') await serve()
+const [, , role, url = '', oracleDid = ''] = process.argv
+if (role === 'serve') await serve()
+else if (role === 'chat') await chat(url, oracleDid)
 else if (process.argv[1] === import.meta.filename) await benchCalls()

@@ -46,6 +46,8 @@ export class CallPeer {
   #sent = { number: 1, at: 0, frames: 0, from: 0 }
   #timers: NodeJS.Timeout[] = []
   #heard: (() => void) | undefined
+  /** When each packet of the agent came. */
+  readonly #came: { readonly number: number; readonly at: number }[] = []
 
   constructor(silence: Uint8Array) {
     this.#silence = silence
@@ -60,7 +62,8 @@ export class CallPeer {
     while (connection.iceGatheringState !== 'complete') await rest(5)
     const decoder = await createDecoder({ sampleRate: 16_000, channels: 1 })
     connection.onTrack.subscribe((track) => {
-      track.onReceiveRtp.subscribe(({ payload }) => {
+      track.onReceiveRtp.subscribe(({ header, payload }) => {
+        this.#came.push({ number: header.sequenceNumber, at: performance.now() })
         if (decoder.decode(payload).some((sample) => Math.abs(sample) > loud)) this.#heard?.()
       })
     })
@@ -79,6 +82,11 @@ export class CallPeer {
     return new Promise((resolve) => (this.#said = resolve))
   }
 
+  /** Says something in writing. */
+  type(text: string): void {
+    this.#channel.send(JSON.stringify({ type: 'say', id: 'typed', text }))
+  }
+
   /** Resolves when the agent is heard. */
   hears(mostMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -89,6 +97,17 @@ export class CallPeer {
         resolve()
       }
     })
+  }
+
+  /** By how many milliseconds each packet of the agent was later than its clock says, behind the one that was least late. */
+  get late(): number[] {
+    let turns = 0
+    const off = this.#came.map(({ number, at }, i) => {
+      if (number < (this.#came[i - 1]?.number ?? 0) - 32_768) turns++
+      return at - (number + turns * 65_536) * frameMs
+    })
+    const least = off.reduce((one, other) => Math.min(one, other), Infinity)
+    return off.map((one) => one - least)
   }
 
   async close(): Promise<void> {

@@ -48,6 +48,9 @@ const watch = () => {
   }, 50)
 }
 
+/** The text with another first letter. */
+const other = (text: string) => (text.startsWith('A') ? 'B' : 'A') + text.slice(1)
+
 /** How somebody in the middle answers a page. */
 const spying = { place: { ports: [42_000, 42_099], isLocal: true }, silenceMs: 600 } as const
 
@@ -249,11 +252,11 @@ await describeWith('chromium', 'a call from the page', (program) => {
       (body) => ({ ...body, proof: undefined }),
       ({ proof, ...body }) => ({
         ...body,
-        proof: { ...proof, signature: `A${proof.signature.slice(1)}` },
+        proof: { ...proof, signature: other(proof.signature) },
       }),
       ({ sdp, ...body }) => ({
         ...body,
-        sdp: sdp.replace(/(a=fingerprint:sha-256 )../g, '$1AA'),
+        sdp: sdp.replace(/(?<=a=fingerprint:sha-256 )./g, other),
       }),
       (body) => earlier ?? body,
       (body) => ({ ...body, sessionId: 'another', callId: crypto.randomUUID() }),

@@ -17,7 +17,7 @@ import { toSay } from './to-say.ts'
 
 /** A cough is over after so long (1.2 s in the page); a tool that is slower is excused; silence is longer after a word that goes on. */
 const waits = {
-  falseAlarmMs: 1_100,
+  falseAlarmMs: 1_000,
   momentMs: 2_000,
   moreMs: 600,
 }

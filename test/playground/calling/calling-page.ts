@@ -1,12 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as rest } from 'node:timers/promises'
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
 import { espeakVoice, joined } from '../../../plugins/calls/speech/command.ts'
 import { wavOf } from '../../../plugins/calls/speech/wav.ts'
 import type { AgentFrame } from '../../../plugins/calls/talking/frames.ts'
-import { expect } from 'vitest'
 import { buildStudio, type HeardWord, type Studio } from './studio.ts'
 
-const patient = { timeout: 90_000, interval: 50 }
+/** How long what a page will show is waited for, and how often it is looked at. */
+const patience = { mostMs: 90_000, everyMs: 50 }
 
 /** How a Chromium is started that may call this machine, and is not muted: what it plays is measured. */
 const launchOptions = (program: string) => ({
@@ -77,7 +78,7 @@ export class CallingPage {
     prepare: (context: BrowserContext) => Promise<unknown> = async () => {},
   ): Promise<CallingPage> {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
-    context.setDefaultTimeout(patient.timeout)
+    context.setDefaultTimeout(patience.mostMs)
     await context.addInitScript(buildStudio)
     await prepare(context)
     const page = await context.newPage()
@@ -138,20 +139,20 @@ export class CallingPage {
 
   /** Waits until so many words were heard since then. */
   async hears(words: number, since = 0): Promise<void> {
-    await expect
-      .poll(async () => (await this.words(since)).length, patient)
-      .toBeGreaterThanOrEqual(words)
+    await found(
+      `${words} words`,
+      async () => (await this.words(since)).length >= words || undefined,
+    )
   }
 
   /** The last moment at which something was heard before a silence of so many seconds. */
-  async silentFrom(since: number, seconds: number): Promise<number> {
-    const find = () =>
+  silentFrom(since: number, seconds: number): Promise<number> {
+    return found('silence', () =>
       this.studio((studio, [from, long]) => studio.silentFrom(from, long), [since, seconds] as [
         number,
         number,
-      ])
-    await expect.poll(find, patient).toBeDefined()
-    return (await find()) ?? NaN
+      ]),
+    )
   }
 
   /** The frames of a type that the agent sent, with the time at which each came. */
@@ -167,6 +168,16 @@ export class CallingPage {
   close(): Promise<void> {
     return this.page.context().close()
   }
+}
+
+/** Waits until something is there. */
+async function found<Found>(what: string, look: () => Promise<Found | undefined>): Promise<Found> {
+  for (const until = Date.now() + patience.mostMs; Date.now() < until;) {
+    const one = await look()
+    if (one !== undefined && one !== null) return one
+    await rest(patience.everyMs)
+  }
+  throw new Error(`No ${what} in ${patience.mostMs} ms.`)
 }
 
 /** The value below which so large a share of all lies. */
