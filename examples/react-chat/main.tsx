@@ -18,7 +18,6 @@ const { did: oracleDid, calls } = await oracleAt(baseUrl)
 const wallet = await createDevelopmentWallet({ ledger: baseUrl })
 const overrides = { baseUrl }
 const userDid = wallet.initialWallet.did
-
 const browserTools = {
   clock: {
     toolName: 'look_at_the_clock',
@@ -28,10 +27,9 @@ const browserTools = {
       new Date().toLocaleTimeString('en', { timeStyle: style }),
   },
 }
-type Weather = { city: string; temp_c: number; conditions: string }
-const uiComponents = {
-  WeatherCard: (day: Weather) => <b>{`${day.city}: ${day.temp_c} °C, ${day.conditions}`}</b>,
-}
+type Day = { city: string; temp_c: number; conditions: string }
+const WeatherCard = (day: Day) => <b>{`${day.city}: ${day.temp_c} °C, ${day.conditions}`}</b>
+const uiComponents = { WeatherCard }
 
 function Chat({ sessionId }: { sessionId: string }) {
   const [claims, onPaymentRequiredError] = useState<string[]>([])
@@ -46,7 +44,13 @@ function Chat({ sessionId }: { sessionId: string }) {
     render: ({ args }) => <meter aria-label={args?.label} max={100} value={args?.percent} />,
   })
   return (
-    <form action={(form) => void chat.sendMessage(String(form.get('words')))}>
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        void chat.sendMessage(String(new FormData(event.currentTarget).get('words')))
+        event.currentTarget.reset()
+      }}
+    >
       {chat.messages.map(({ id, content }) => (
         <p key={id}>{renderMessageContent(content)}</p>
       ))}
@@ -54,13 +58,8 @@ function Chat({ sessionId }: { sessionId: string }) {
       {chat.error && <p role="alert">{chat.error.message}</p>}
       {claims.length > 0 && <Pay {...{ oracleDid, overrides, claims, chat }} />}
       <input name="words" aria-label="Your message" required autoComplete="off" />
-      {chat.isSending ? (
-        <button type="button" onClick={chat.abortStream}>
-          Stop
-        </button>
-      ) : (
-        <button>Send</button>
-      )}
+      <button disabled={chat.isSending}>Send</button>
+      {chat.isSending && <input type="button" value="Stop" onClick={chat.abortStream} />}
     </form>
   )
 }
