@@ -53,6 +53,31 @@ await describeWith('chromium', 'the example of a call', () => {
     expect(code).toBe(0)
   }, 240_000)
 
+  it('types where nothing at the server hears, which nobody has set, and opens no microphone', async () => {
+    await builtPage()
+    await using app = await testApp({
+      plugins: [playground, calls],
+      model: scriptedModel(['First this.\n\nThen that.']),
+      env: { NODE_ENV: 'development' },
+    })
+    const { said, complained, code } = await run(app.url, '--say', 'How is the weather?')
+    expect(complained).toBe('')
+    expect(said).toContain('Nothing at the server hears: the words are typed.')
+    expect(said).toMatch(/ \d+\.\d s {2}You: How is the weather\?/)
+    expect(said).toMatch(/ \d+\.\d s {2}Oracle: Then that\./)
+    expect(said).not.toMatch(/Oracle:\s*$/m)
+    expect(said).toMatch(/Sent 0 and received [1-9]\d+ bytes of sound, connected, .*A/)
+    expect(code).toBe(0)
+  }, 240_000)
+
+  it('says what to do where no server answers', async () => {
+    const { complained, code } = await run('http://127.0.0.1:9')
+    expect(complained).toContain(
+      'No server answers at http://127.0.0.1:9: start one by "npm start".',
+    )
+    expect(code).toBe(1)
+  }, 60_000)
+
   it('calls nobody who passes the sound on without being told to', async () => {
     await builtPage()
     await using app = await testApp({

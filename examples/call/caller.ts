@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { chromium, type Browser, type Page } from 'playwright-core'
 
-/** The page keeps its connections here, so that what it sent can be counted. */
+/** The page keeps its connections here, so that what it sent can be counted; and since when times count. */
 interface Watched {
   peers: RTCPeerConnection[]
   openedAt?: number
@@ -20,6 +20,8 @@ const loud = 0.05
 /** How often the page is looked at, and for how long the oracle is silent when it has said everything. */
 const lookMs = 50
 const quietMs = 2_500
+/** How long the page may take to be built. */
+const mostWaitMs = 60_000
 
 /** Chromium on this machine; undefined where there is none. */
 export function chromiumHere(): string | undefined {
@@ -58,12 +60,14 @@ export class Caller {
       ],
     })
     try {
+      await served(`${options.url}/playground`)
       const page = await browser.newPage()
       await page.addInitScript(watch)
       const about = page.waitForResponse((one) => new URL(one.url()).pathname === '/calls')
       await page.goto(`${options.url}/playground/#/calls`)
       const { consent, hearing } = await (await about).json()
       const where = page.getByRole('region', { name: 'Where the sound goes' })
+      await where.waitFor()
       const lines = await where.getByRole('listitem').allInnerTexts()
       return new Caller(browser, page, lines, consent, hearing.where !== 'device')
     } catch (error) {
@@ -88,10 +92,18 @@ export class Caller {
 
   async call(): Promise<void> {
     const page = this.#page
-    // The checkbox names whoever gets sound or words.
-    for (const box of await page.getByRole('checkbox', { name: 'I allow that' }).all())
-      await box.check()
-    await page.getByRole('button', { name: 'Call', exact: true }).click()
+    if (this.isHeard) {
+      // The checkbox names whoever gets sound or words.
+      for (const box of await page.getByRole('checkbox', { name: 'I allow that' }).all())
+        await box.check()
+      await page.getByRole('button', { name: 'Call', exact: true }).click()
+    } else {
+      await page.getByRole('button', { name: 'Call without a microphone' }).click()
+      await page.evaluate(() => {
+        const seen = globalThis as unknown as Watched
+        seen.openedAt = performance.now()
+      })
+    }
     await page.getByRole('button', { name: 'Hang up' }).waitFor()
     await page.getByText('Listening.').waitFor()
   }
@@ -101,7 +113,7 @@ export class Caller {
     await this.#page.keyboard.press('Enter')
   }
 
-  /** Tells each caption with its time since the microphone opened, until the oracle has answered; and when it was first heard. */
+  /** Tells each caption with its time since the microphone, or the call, opened, until the oracle has answered; and when it was first heard. */
   async listen(
     mostMs: number,
     tell: (ms: number, line: string) => void,
@@ -156,6 +168,22 @@ export class Caller {
       return found
     })
     Object.assign(this, counted)
+  }
+}
+
+/** Resolves once the server has the page: in a fresh checkout it is built first, which takes some seconds. */
+async function served(url: string): Promise<void> {
+  for (const until = performance.now() + mostWaitMs; ;) {
+    const response = await fetch(url).catch((cause: unknown) => {
+      throw new Error(`No server answers at ${new URL(url).origin}: start one by "npm start".`, {
+        cause,
+      })
+    })
+    await response.body?.cancel()
+    if (response.ok) return
+    if (response.status !== 503 || performance.now() > until)
+      throw new Error(`${url} answers ${response.status}: the server has no playground.`)
+    await new Promise((resolve) => setTimeout(resolve, 500))
   }
 }
 

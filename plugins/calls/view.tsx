@@ -319,7 +319,7 @@ function Captions({ captions, isOpen }: { captions: readonly CallCaption[]; isOp
       <h2 id="captions">Captions</h2>
       <div role="log" aria-labelledby="captions">
         {captions
-          .filter(({ isFinal }) => isFinal)
+          .filter(({ isFinal, text }) => isFinal && text.trim() !== '')
           .map(({ id, who, text }) => (
             <p key={`${who} ${id}`}>
               <b>{who === 'you' ? 'You' : 'Oracle'}:</b> <span dir="auto">{text}</span>
