@@ -113,7 +113,7 @@ export class Caller {
     await this.#page.keyboard.press('Enter')
   }
 
-  /** Tells each caption with its time since the microphone, or the call, opened, until the oracle has answered; and when it was first heard. */
+  /** Tells each caption with its time since the microphone, or the call, opened, until the oracle has answered; when it was first heard. */
   async listen(
     mostMs: number,
     tell: (ms: number, line: string) => void,
