@@ -67,7 +67,7 @@ const gone = new Error('The turn waits no more: it was taken away, or has begun 
 /** Undoes what was recorded of a turn about which the plugins have yet to be asked. */
 const notAsked = new Error('The plugins have not been asked about this turn.')
 /** How many turns begin in one turn of the event loop: a burst of new ones leaves time for those that are under way. */
-const atATime = 3
+const atATime = 2
 /** How often a turn is tried that a plugin admits and then refuses in the transaction of its beginning. */
 const mostBeginnings = 3
 
