@@ -51,6 +51,7 @@ export async function turnApp(options: TurnAppOptions): Promise<{ app: App; port
       TURNS_AT_ONCE: '1000000',
       TURNS_PER_DAY: '1000000',
       TURNS_AT_ONCE_TOTAL: '1000000',
+      STREAMS_PER_ADDRESS: '1000000',
     },
     log: (line) => console.error(line),
   }

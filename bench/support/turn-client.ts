@@ -112,7 +112,8 @@ export class Server {
     return ids
   }
 
-  async turn(session: string, message: string): Promise<Heard> {
+  /** Says something and hears the answer to its end; `onFirst` is called with its first word. */
+  async turn(session: string, message: string, onFirst?: () => void): Promise<Heard> {
     const from = performance.now()
     let bytes = 0
     let firstMs = 0
@@ -122,8 +123,10 @@ export class Server {
       bytes += piece.length
       for (let at = piece.indexOf(word); at >= 0; at = piece.indexOf(word, at + 1))
         wordsAt.push(performance.now())
-      if (firstMs === 0 && (rest + piece).includes('event: message'))
+      if (firstMs === 0 && (rest + piece).includes('event: message')) {
         firstMs = performance.now() - from
+        onFirst?.()
+      }
       rest = (rest + piece).slice(-4_000)
     })
     if (!rest.includes('event: done')) throw new Error(`A turn broke off: ${rest}`)

@@ -57,7 +57,10 @@ export class SessionMemory {
 
 const known = new WeakMap<object, number>()
 
-const sizes = new MessageSum((message) => message.content.length + 200 + dataOf(message))
+/** What a message takes beside its words: measured over the eight messages of a turn with three calls of a tool. */
+const besideWords = 450
+
+const sizes = new MessageSum((message) => message.content.length + besideWords + dataOf(message))
 
 /** How many characters a message has for its provider. */
 function dataOf(message: Message): number {
