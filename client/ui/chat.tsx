@@ -10,6 +10,7 @@ import {
 import type { IBrowserTools, UIComponents } from '../core/page.ts'
 import type { Attachment, Capability, Overrides } from '../core/records.ts'
 import { useCapabilities, useModels } from '../react/use-oracle.ts'
+import { AddressContext } from './address.ts'
 import { Composer } from './composer.tsx'
 import { ModelPicker } from './model-picker.tsx'
 import { isUnmade, newName } from './outbox.ts'
@@ -194,32 +195,38 @@ function NewThread({ oracleDid, overrides, name }: NewThreadProps) {
   const { ModelPicker: Picker = ModelPicker, Waiting: Queue = Waiting } = Parts
   const say = (text: string, attachments?: readonly Attachment[]) =>
     outbox.add(waiting[0]?.sessionId ?? name, text, attachments)
+  const address = useMemo(
+    () => ({ oracleDid, overrides, sessionId: '' }),
+    [oracleDid, overrides?.baseUrl],
+  )
   return (
-    <section className="oc-thread" data-state="empty">
-      <div className="oc-messages">
-        {waiting.length === 0 && !isSending && (
-          <Ideas oracleDid={oracleDid} overrides={overrides} onPick={(text) => void say(text)} />
-        )}
-        {sending && (
-          <article className="oc-message oc-human">
-            <p className="oc-said" dir="auto">
-              {sending.text}
-            </p>
-          </article>
-        )}
-        <Queue box={box} />
-        <Parts.ErrorCard error={fault} onRetry={outbox.tryNow} />
-      </div>
-      <Field
-        name={`${oracleDid} new`}
-        isSending={isSending && fault === undefined}
-        files={files}
-        onSend={say}
-        onStop={() => sending && outbox.cancel(sending.id)}
-      >
-        <Picker oracleDid={oracleDid} overrides={overrides} />
-      </Field>
-    </section>
+    <AddressContext.Provider value={address}>
+      <section className="oc-thread" data-state="empty">
+        <div className="oc-messages">
+          {waiting.length === 0 && !isSending && (
+            <Ideas oracleDid={oracleDid} overrides={overrides} onPick={(text) => void say(text)} />
+          )}
+          {sending && (
+            <article className="oc-message oc-human">
+              <p className="oc-said" dir="auto">
+                {sending.text}
+              </p>
+            </article>
+          )}
+          <Queue box={box} />
+          <Parts.ErrorCard error={fault} onRetry={outbox.tryNow} />
+        </div>
+        <Field
+          name={`${oracleDid} new`}
+          isSending={isSending && fault === undefined}
+          files={files}
+          onSend={say}
+          onStop={() => sending && outbox.cancel(sending.id)}
+        >
+          <Picker oracleDid={oracleDid} overrides={overrides} />
+        </Field>
+      </section>
+    </AddressContext.Provider>
   )
 }
 

@@ -13,6 +13,7 @@ import type { BranchPickerProps, MessageActionsProps, MessageProps } from './mes
 import type { ModelPickerProps } from './model-picker.tsx'
 import type { PaymentCardProps } from './payment.tsx'
 import { Progress, type ProgressOf, type ProgressProps } from './progress.tsx'
+import { ClockFault } from './clock.tsx'
 import type { ConnectionLineProps } from './connection-line.tsx'
 import type { JumpToEndProps } from './thread.tsx'
 import type { ThreadListProps } from './thread-list.tsx'
@@ -175,6 +176,7 @@ export function ErrorCard({ error, onRetry }: ErrorCardProps): ReactNode {
       <p dir="auto">
         {straight(message)} {hint && straight(hint)}
       </p>
+      {isSignedOut(code) && <ClockFault />}
       <div className="oc-row">
         {onRetry && (
           <button type="button" onClick={onRetry}>

@@ -55,6 +55,9 @@ export interface Words {
   readonly approvalOf: (tool: string) => string
   readonly connectionLost: string
   readonly tryingAgain: string
+  /** `time` has its unit. */
+  readonly clockFast: (time: string) => string
+  readonly clockSlow: (time: string) => string
   /** `seconds` has its unit. */
   readonly tryingAgainIn: (seconds: string) => string
   readonly connected: string

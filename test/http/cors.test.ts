@@ -48,6 +48,7 @@ describe('with CORS_ORIGIN *', () => {
       for (const name of [
         'X-Request-Id',
         'X-Run-Id',
+        'Date',
         'ETag',
         'Location',
         'Retry-After',

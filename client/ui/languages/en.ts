@@ -53,6 +53,8 @@ export const en: Words = {
   approvalOf: (tool) => `The oracle asks before it calls ${tool}.`,
   connectionLost: 'Connection lost.',
   tryingAgain: 'Trying again.',
+  clockFast: (time) => `The clock of this device is ${time} fast. Set it right, and try again.`,
+  clockSlow: (time) => `The clock of this device is ${time} slow. Set it right, and try again.`,
   tryingAgainIn: (seconds) => `Trying again in ${seconds}.`,
   connected: 'Connected again.',
   tryNow: 'Try now',

@@ -53,6 +53,8 @@ export const fr: Words = {
   approvalOf: (tool) => `L’oracle demande avant d’appeler ${tool}.`,
   connectionLost: 'Connexion perdue.',
   tryingAgain: 'Nouvel essai.',
+  clockFast: (time) => `L’horloge de cet appareil avance de ${time}. Réglez-la, puis réessayez.`,
+  clockSlow: (time) => `L’horloge de cet appareil retarde de ${time}. Réglez-la, puis réessayez.`,
   tryingAgainIn: (seconds) => `Nouvel essai dans ${seconds}.`,
   connected: 'Connexion rétablie.',
   tryNow: 'Essayer maintenant',

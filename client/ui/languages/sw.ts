@@ -53,6 +53,8 @@ export const sw: Words = {
   approvalOf: (tool) => `Oracle inauliza kabla ya kuita ${tool}.`,
   connectionLost: 'Muunganisho umepotea.',
   tryingAgain: 'Inajaribu tena.',
+  clockFast: (time) => `Saa ya kifaa hiki iko mbele kwa ${time}. Irekebishe, kisha ujaribu tena.`,
+  clockSlow: (time) => `Saa ya kifaa hiki iko nyuma kwa ${time}. Irekebishe, kisha ujaribu tena.`,
   tryingAgainIn: (seconds) => `Itajaribu tena baada ya ${seconds}.`,
   connected: 'Imeunganishwa tena.',
   tryNow: 'Jaribu sasa',

@@ -22,6 +22,7 @@ const allowedHeaders = [
 const exposedHeaders = [
   'X-Request-Id',
   'X-Run-Id',
+  'Date',
   'ETag',
   'Location',
   'Retry-After',

@@ -28,6 +28,8 @@ await describeWith('chromium', 'a page whose clock is an hour off', (program) =>
         const alert = page.getByRole('alert').filter({ hasText: 'No valid credential' })
         await alert.getByRole('button', { name: 'Sign in again' }).waitFor()
         expect(await page.locator('.oc-thread').innerText()).toContain('Good morning')
+        const off = `The clock of this device is 1 hour ${hours > 0 ? 'fast' : 'slow'}.`
+        await alert.getByText(off).waitFor()
         await page.close()
         // The clock is right again: what was said goes out by itself, once.
         const later = await context.newPage()

@@ -19,7 +19,7 @@ it('names what is to be paid, and sends the message by itself once it is', async
   await using oracle = await open()
   const { texts, all, say, button } = person(oracle)
   await say('/show payment')
-  await until(() => texts('.oc-payment li').join() === '1 SHOW,2 SHOW')
+  await until(() => texts('.oc-payment li').join() === '1 SHOW,2 SHOW', 40_000)
   expect(all('.oc-error')).toEqual([])
   ;(await button('Pay', '.oc-payment')).click()
   await until(() => texts('.oc-markdown').some((text) => text.startsWith('It is paid')))
@@ -28,14 +28,14 @@ it('names what is to be paid, and sends the message by itself once it is', async
 })
 
 it('shows how far a call is with a bar, and no bar once it is done', async () => {
-  await using oracle = await open('0.5')
+  await using oracle = await open('1.5')
   const { texts, all, say } = person(oracle)
   await say('/show progress')
-  const told = await until(() => /^(\d) of 6\. meter \d/.exec(texts('.oc-progress span')[0] ?? ''))
+  const told = await until(() => /^(\d) of 6\. meter \d/.exec(texts('.oc-progress span')[0] ?? ''), 40_000)
   const bar = all('.oc-progress progress')[0] as HTMLProgressElement
   expect(bar.max).toBe(6)
   expect(bar.value).toBeGreaterThanOrEqual(Number(told[1]))
-  await until(() => texts('.oc-markdown').some((text) => text.startsWith('All six')))
+  await until(() => texts('.oc-markdown').some((text) => text.startsWith('All six')), 40_000)
   expect(all('.oc-progress')).toEqual([])
 })
 

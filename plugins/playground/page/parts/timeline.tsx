@@ -54,7 +54,9 @@ export function Timeline(props: {
                     )}
                   </span>
                 </span>
-                <span className="figure">{figuresOf(step, after)}</span>
+                <span className="figure" dir="ltr">
+                  {figuresOf(step, after)}
+                </span>
               </summary>
               <Json value={Object.fromEntries(facts)} label={`${nameOf(step)} in full`} />
               {children(step.step)}

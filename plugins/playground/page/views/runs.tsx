@@ -64,7 +64,7 @@ export function RunsView({ sessionId, runId }: { sessionId: string; runId?: stri
                   })}{' '}
                   {run.status}
                 </span>
-                <small>{aboutOf(run)}</small>
+                <small dir="ltr">{aboutOf(run)}</small>
               </a>
             </li>
           ))}

@@ -64,10 +64,12 @@ export function WireView() {
                     {piece.count > 1 && <b> × {piece.count}</b>}
                   </span>
                   <span className="about">{previewOf(piece)}</span>
-                  <span className="figure">
+                  <span className="figure" dir="ltr">
                     {piece.ms === undefined ? '' : `${Math.round(piece.ms)} ms`}
                   </span>
-                  <span className="figure">{sizeOf(piece.size)}</span>
+                  <span className="figure" dir="ltr">
+                    {sizeOf(piece.size)}
+                  </span>
                 </summary>
                 <pre tabIndex={0} role="region" aria-label={`${piece.title} in full`}>
                   {piece.text}
