@@ -31,7 +31,10 @@ it('shows how far a call is with a bar, and no bar once it is done', async () =>
   await using oracle = await open('1.5')
   const { texts, all, say } = person(oracle)
   await say('/show progress')
-  const told = await until(() => /^(\d) of 6\. meter \d/.exec(texts('.oc-progress span')[0] ?? ''), 40_000)
+  const told = await until(
+    () => /^(\d) of 6\. meter \d/.exec(texts('.oc-progress span')[0] ?? ''),
+    40_000,
+  )
   const bar = all('.oc-progress progress')[0] as HTMLProgressElement
   expect(bar.max).toBe(6)
   expect(bar.value).toBeGreaterThanOrEqual(Number(told[1]))
