@@ -64,14 +64,18 @@ async function everythingIn(db: Database): Promise<string> {
 }
 
 await describeWith('chromium', 'the camera in a call', (program) => {
-  let [askedAt, answeredAt] = [0, 0]
+  const looks = 5
+  const lookedMs: number[] = []
+  let askedAt = 0
+  const look: ScriptedStep = () => {
+    if (askedAt > 0) lookedMs.push(performance.now() - askedAt)
+    askedAt = performance.now()
+    return call('look_at_camera')
+  }
   const steps: ScriptedStep[] = [
+    ...Array.from({ length: looks }, () => look),
     () => {
-      askedAt = performance.now()
-      return call('look_at_camera')
-    },
-    () => {
-      answeredAt = performance.now()
+      lookedMs.push(performance.now() - askedAt)
       return 'A picture.'
     },
     ...[call('look_at_camera'), 'Nothing to see.'],
@@ -128,9 +132,12 @@ await describeWith('chromium', 'the camera in a call', (program) => {
     }
     await ask('What do you see?', 'A picture.')
     expect((await pictures(page)).asked).toBeGreaterThan(0)
-    const tookMs = answeredAt - askedAt
-    console.log(`The model had the picture ${Math.round(tookMs)} ms after it had asked for it.`)
-    expect(tookMs).toBeLessThan(5_000)
+    const [, , medianMs = 0] = lookedMs.toSorted((one, other) => one - other)
+    console.log(
+      `The model had a picture ${Math.round(medianMs)} ms after it had asked for it (median of ${looks}).`,
+    )
+    expect(lookedMs).toHaveLength(looks)
+    expect(medianMs).toBeLessThan(5_000)
     const { messages, file } = model.requests[1]!
     const looked = messages.find((message) => message.role === 'tool')
     const [part] = looked?.parts ?? []
@@ -155,7 +162,9 @@ await describeWith('chromium', 'the camera in a call', (program) => {
     await page.getByRole('button', { name: 'Camera on' }).click()
     await page.getByRole('button', { name: 'Camera off' }).waitFor()
     await ask('And now?', 'Nothing to see.')
-    expect(String(resultOf(model.requests[3]!, 'look_at_camera'))).toContain('the camera is off')
+    expect(String(resultOf(model.requests.at(-1)!, 'look_at_camera'))).toContain(
+      'the camera is off',
+    )
     await page.getByRole('button', { name: 'Hang up' }).click()
     await page.getByText('You hung up.').waitFor()
     await context.close()

@@ -1,7 +1,10 @@
 import { KeyFrames, type PicturePacket, webpOf } from './key-frames.ts'
 
-/** A key frame is asked for again after so long, so often; without a packet for so long the camera is off. */
-const asking = { againMs: 400, tries: 5, offMs: 1_500 }
+/**
+ * A key frame is asked for again after so long, so often: a browser passes over a question that follows another one within 300 ms.
+ * Without a packet for so long the camera is off.
+ */
+const asking = { againMs: 200, tries: 10, offMs: 1_500 }
 
 /** What a camera's picture is looked at with. */
 export interface CameraOptions {
