@@ -38,6 +38,11 @@ export interface RowsOptions {
   now(): Date
 }
 
+/**
+ * When the process of a call last said that it lives. One of an older version says so by its lease alone, while versions are exchanged.
+ */
+const lastSeen = sql<number>`case when seen_at >= created_at then seen_at else lease_until - ${sql.lit(times.leaseMs)} end`
+
 /** The rows of calls: of this process and of all others. */
 export class CallRows {
   readonly db: CallsDatabase
@@ -112,7 +117,7 @@ export class CallRows {
     const today = at - (at % dayMs)
     const rows = await this.db
       .selectFrom('calls_calls')
-      .select(['started_at', 'ended_at', 'seen_at'])
+      .select(['started_at', 'ended_at', lastSeen.as('seen_at')])
       .select((eb) => eb('lease_until', '>', this.#leaseNow).as('is_live'))
       .where('did', '=', did)
       .where('created_at', '>=', today - longestMs)
@@ -266,7 +271,7 @@ export class CallRows {
     const lapsed = this.db
       .updateTable('calls_calls')
       // Its process was there last when it took the lease.
-      .set((eb) => ({ state: 'ended', ended_by: 'lost', ended_at: eb.ref('seen_at') }))
+      .set({ state: 'ended', ended_by: 'lost', ended_at: lastSeen })
       .where('state', '!=', 'ended')
       .where('lease_until', '<', this.#leaseNow)
     await (did === undefined ? lapsed : lapsed.where('did', '=', did)).execute()

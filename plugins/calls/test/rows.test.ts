@@ -7,7 +7,7 @@ import {
 } from '../../../test/support/databases.ts'
 import { onEachDatabase } from '../../../test/support/each-database.ts'
 import { silent } from '../../../test/support/silent-log.ts'
-import { CallRows } from '../rows.ts'
+import { CallRows, times } from '../rows.ts'
 import { migrations } from '../tables.ts'
 
 const minute = 60_000
@@ -92,6 +92,18 @@ await onEachDatabase('the rows of calls', ({ databaseUrl }) => {
     const lost = { state: 'ended', ended_by: 'lost', ended_at: midnight + 63 * minute }
     expect(await other!.own(did, call!.id)).toMatchObject(lost)
     expect(await other!.minutesLeft(did)).toBe(117)
+  })
+
+  test('a call of an older version, which names no such time, lasted until its lease was taken', async () => {
+    const [rows, other] = replicas
+    const call = await placed(rows!, randomUUID(), 1)
+    await rows!.begin(call!.id)
+    await rows!.db.updateTable('calls_calls').set({ seen_at: 0 }).execute()
+    await lapse(call!.id)
+    await other!.sweep()
+    const { ended_at, lease_until, ended_by } = await other!.own(did, call!.id)
+    expect(ended_by).toBe('lost')
+    expect(ended_at).toBe(lease_until - times.leaseMs)
   })
 
   test('of a call over midnight each day counts its own minutes', async () => {
