@@ -7,7 +7,7 @@ import { scriptedModel, testApp, type ScriptedStep } from '#core/testing'
 import calls from '../../plugins/calls/index.ts'
 import playground from '../../plugins/playground/index.ts'
 import { builtPage } from '../support/built-page.ts'
-import { beeps } from '../support/call-app.ts'
+import { beeps } from '../support/calling-voice.ts'
 import { describeWith, isCommand } from '../support/services.ts'
 import { CallingPage, launchCaller, quantile, wavOfSpeech } from './calling/calling-page.ts'
 

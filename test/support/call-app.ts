@@ -9,11 +9,7 @@ import {
 import type { AnyPlugin } from '#core'
 import calls from '../../plugins/calls/index.ts'
 import type { Where } from './each-database.ts'
-import { root } from './process.ts'
-
-/** The command of a voice whose words can be counted. */
-export const beeps = (...more: string[]): string =>
-  JSON.stringify([process.execPath, `${root}/test/support/beeping-voice.ts`, ...more])
+import { beeps } from './calling-voice.ts'
 
 /** What an oracle that can be called is started with. */
 export interface CallAppOptions extends Where {

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { scriptedModel, testApp } from '#core/testing'
-import { beeps } from '../../../test/support/call-app.ts'
+import { beeps } from '../../../test/support/calling-voice.ts'
 import { call, type Page } from '../../../test/support/call-page.ts'
 import { describeWith } from '../../../test/support/services.ts'
 import { type Illness, illnesses, SpeechServer } from '../../../test/support/speech-server.ts'
