@@ -234,10 +234,10 @@ export class Peer {
       const { payload } = packet
       return this.#camera.push(ssrc, { number: sequenceNumber, timestamp, isLast, payload })
     }
-    this.#soundAt = at
     this.#source ??= ssrc
     if (this.#source !== ssrc) return this.#fail('another source of sound')
-    this.#hearLeftOut(packet.header)
+    this.#hearLeftOut(packet.header, at)
+    this.#soundAt = at
     for (const bytes of this.#ordering.push({ number: sequenceNumber, bytes: packet.payload }))
       this.#hear(bytes, at)
   }
@@ -288,13 +288,14 @@ export class Peer {
     this.#utterances.push(new Int16Array(Math.floor(ms / frameMs) * heardSamples))
   }
 
-  /** What a page left out between two packets that follow each other was silence. */
-  #hearLeftOut({ sequenceNumber, timestamp }: RtpHeader): void {
+  /** What a page left out between two packets that follow each other was silence, as far as so much time has passed. */
+  #hearLeftOut({ sequenceNumber, timestamp }: RtpHeader, at: number): void {
     const { number, time } = this.#newest
     this.#newest = { number: sequenceNumber, time: timestamp }
     if (sequenceNumber !== (number + 1) % 65_536) return
     const ms = ((timestamp - time) >>> 0) / 48 - frameMs
-    if (ms >= quiet.leftOutMs && ms <= quiet.mostMs) this.#hearSilence(ms)
+    if (ms >= quiet.leftOutMs && ms <= quiet.mostMs)
+      this.#hearSilence(Math.min(ms, at - this.#soundAt))
   }
 
   #sendFrame(): void {

@@ -122,6 +122,17 @@ await describeWith('espeak', 'sound that browsers do not send, but others may', 
     await expect.poll(asked, patient).toBe(3)
   }, 180_000)
 
+  test('packets that claim a minute of silence each cost no more than the time in which they come', async () => {
+    const { page, heard, isAlive } = await start()
+    const [silence = new Uint8Array(0)] = await packetsOf(new Int16Array(960))
+    for (let i = 0; i < 300; i++) await page.packet(silence, ++number, 2_880_000)
+    // Had each been a minute to listen to, the next words would wait for five hours of silence.
+    await send(page, await packetsOf(await speechOf(question)), 20)
+    await expect.poll(() => heard.length, patient).toBe(1)
+    await expect.poll(() => page.said, patient).toBe('I am here.')
+    await isAlive()
+  })
+
   test('300 utterances in a row are heard, and the last one is answered', async () => {
     const many = 300
     const { user, page, callId, heard, history } = await start(many * 2)
