@@ -137,7 +137,7 @@ function Card({ lines, fault, isPaying, canPay, onPay }: CardProps) {
       data-state={isPaying ? 'paying' : 'open'}
       aria-label={words.payment}
     >
-      <strong>{words.payment}</strong>
+      <strong role="alert">{words.payment}</strong>
       <ul>
         {lines.map(({ id, amount, turns }) => (
           <li key={id}>

@@ -1,8 +1,12 @@
 import { useEffect, useState } from 'react'
 import { EditForm } from './edit-form.tsx'
+import { useLate } from './follow.ts'
 import type { OutboxEntry } from './outbox.ts'
 import type { OutboxResult } from './use-outbox.ts'
 import { useWords } from './words.ts'
+
+/** Within this time what is said is usually on its way. */
+const atOnceMs = 500
 
 /** The props of `Waiting`. */
 export interface WaitingProps {
@@ -12,11 +16,13 @@ export interface WaitingProps {
 /** What a person has said and the server has not heard: each can be changed and taken back, and all be tried now. */
 export function Waiting({ box: { waiting, outbox, isSending, retryAt } }: WaitingProps) {
   const words = useWords()
+  // Words that go out at once do not wait: eyes and ears are told so only where they are held up.
+  const isHeldUp = useLate(waiting.length > 0, atOnceMs) || retryAt !== undefined
   if (waiting.length === 0) return null
   return (
     <div className="oc-waiting" role="status">
       {waiting.map((entry) => (
-        <WaitingMessage key={entry.id} entry={entry} outbox={outbox} />
+        <WaitingMessage key={entry.id} entry={entry} outbox={outbox} isHeldUp={isHeldUp} />
       ))}
       {!isSending && retryAt !== undefined && (
         <button type="button" className="oc-quiet" onClick={outbox.tryNow}>
@@ -29,9 +35,10 @@ export function Waiting({ box: { waiting, outbox, isSending, retryAt } }: Waitin
 
 interface WaitingMessageProps extends Pick<OutboxResult, 'outbox'> {
   readonly entry: OutboxEntry
+  readonly isHeldUp: boolean
 }
 
-function WaitingMessage({ entry: { id, text }, outbox }: WaitingMessageProps) {
+function WaitingMessage({ entry: { id, text }, outbox, isHeldUp }: WaitingMessageProps) {
   const words = useWords()
   const [isEdited, setEdited] = useState(false)
   useEffect(() => {
@@ -55,7 +62,7 @@ function WaitingMessage({ entry: { id, text }, outbox }: WaitingMessageProps) {
             {text}
           </p>
           <div className="oc-actions" data-shown="">
-            <span className="oc-state">{words.waitsForNetwork}</span>
+            <span className="oc-state">{isHeldUp && words.waitsForNetwork}</span>
             <button type="button" className="oc-quiet" onClick={() => setEdited(true)}>
               {words.edit}
             </button>
