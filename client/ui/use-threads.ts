@@ -1,5 +1,8 @@
 import { useCallback, useEffect, useRef, useState } from 'react'
+import type { UserEvent } from '../core/notices.ts'
 import type { IChatSession, Overrides } from '../core/records.ts'
+import { useLatest } from '../react/use-latest.ts'
+import { useNotices } from '../react/use-notices.ts'
 import { useClient } from '../react/provider.ts'
 import { useAsk } from './hooks.ts'
 
@@ -41,12 +44,17 @@ export interface Threads {
 }
 
 const pageSize = 40
+/** Several things that happen in one moment are one reading of the list. */
+const settleMs = 200
 /** How long a search waits for the next letter, and what it has at least and at most. */
 const typing = { ms: 250, fewest: 2, most: 200 }
 /** How long a deletion can be taken back. */
 const undoMs = 8_000
 
-/** The user’s conversations, by pages; of the branches of one, the one that was used last. Read again when another is `shown`. */
+/**
+ * The user’s conversations, by pages; of the branches of one, the one that was used last. Read again when another is `shown`, and when
+ * something happens in one of them: in another tab, on another device, in a call, by a plugin.
+ */
 export function useThreads(oracleDid: string, overrides?: Overrides, shown = ''): Threads {
   const ask = useAsk(oracleDid, overrides)
   const [threads, setThreads] = useState<readonly ListedThread[]>([])
@@ -57,6 +65,8 @@ export function useThreads(oracleDid: string, overrides?: Overrides, shown = '')
   const [error, setError] = useState<unknown>()
   const isFetching = useRef(false)
   const asked = useRef(0)
+  /** What the list that is shown was asked for. */
+  const listed = useRef<string>(undefined)
   const read = useCallback(
     async (cursor: string | null) => {
       const more = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
@@ -66,12 +76,14 @@ export function useThreads(oracleDid: string, overrides?: Overrides, shown = '')
         const page = await ask<Page>(`/sessions?limit=${pageSize}&branches=newest${q}${more}`)
         // Another question was asked meanwhile, and its answer is the one to show.
         if (own !== asked.current) return
+        const isLonger = cursor === null && listed.current === wanted && page.nextCursor
+        listed.current = wanted
         setThreads((known) => {
-          const kept = cursor === null ? [] : known
-          const ids = new Set(kept.map(({ sessionId }) => sessionId))
-          return [...kept, ...page.sessions.filter(({ sessionId }) => !ids.has(sessionId))]
+          if (cursor !== null) return [...known, ...without(page.sessions, known)]
+          // Whoever has gone down a long list stays there while it is read again.
+          return isLonger ? [...page.sessions, ...without(known, page.sessions)] : page.sessions
         })
-        setNext(page.nextCursor ?? null)
+        setNext((now) => (isLonger ? now : undefined) ?? page.nextCursor ?? null)
         setError(undefined)
       } catch (thrown) {
         if (own !== asked.current) return
@@ -82,6 +94,10 @@ export function useThreads(oracleDid: string, overrides?: Overrides, shown = '')
     [ask, wanted],
   )
   const refresh = useCallback(() => read(null), [read])
+  useLive(oracleDid, overrides, (deleted) => {
+    setThreads((known) => known.filter(({ sessionId }) => !deleted.has(sessionId)))
+    void refresh()
+  })
   const more = useCallback(async () => {
     if (next === null || isFetching.current) return
     isFetching.current = true
@@ -107,6 +123,44 @@ export function useThreads(oracleDid: string, overrides?: Overrides, shown = '')
     },
     ...removal,
   }
+}
+
+/** The conversations of a list that are not in another one. */
+function without(
+  list: readonly ListedThread[],
+  others: readonly ListedThread[],
+): readonly ListedThread[] {
+  const ids = new Set(others.map(({ sessionId }) => sessionId))
+  return list.filter(({ sessionId }) => !ids.has(sessionId))
+}
+
+/** Calls back soon after something has happened in any conversation of the user, with those that were deleted. */
+function useLive(
+  oracleDid: string,
+  overrides: Overrides | undefined,
+  happened: (deleted: ReadonlySet<string>) => void,
+): void {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const deleted = useRef(new Set<string>())
+  const latest = useLatest(happened)
+  const onEvent = ({ eventName, payload }: UserEvent) => {
+    // What happened while nobody listened is told by nothing: a connection counts as something, too.
+    if (eventName === 'session' && payload.change === 'deleted')
+      deleted.current.add(payload.sessionId)
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined
+      latest.current(deleted.current)
+      deleted.current = new Set()
+    }, settleMs)
+  }
+  useNotices(oracleDid, { overrides, onEvent })
+  useEffect(
+    () => () => {
+      clearTimeout(timer.current)
+      timer.current = undefined
+    },
+    [],
+  )
 }
 
 /** What is looked for once nobody types any more. */

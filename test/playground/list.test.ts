@@ -23,7 +23,7 @@ await describeWith('chromium', 'the list of chats in the playground', (program) 
     onTestFinished(() => app.close())
     const page = await browser.newPage({ viewport: { width: 1280, height: 700 } })
     onTestFinished(() => page.close())
-    page.setDefaultTimeout(15_000)
+    page.setDefaultTimeout(30_000)
     const complaints = complaintsOf(page)
     const asking = page.waitForRequest((request) => request.url().includes('/sessions?'))
     await page.goto(`${app.url}/playground/#/chat`)
@@ -63,6 +63,56 @@ await describeWith('chromium', 'the list of chats in the playground', (program) 
     expect(await total()).toBe(61)
     await page.goto('about:blank')
     await expect.poll(total).toBe(60)
+    expect(complaints).toEqual([])
+  }, 90_000)
+
+  it('shows what is made, said, renamed and deleted elsewhere, and stays where its reader is', async () => {
+    const { default: playground } = await import('../../plugins/playground/index.ts')
+    const app = await testApp({
+      plugins: [playground],
+      model: scriptedModel(['The pangolin curls up.', 'So does the hedgehog.']),
+      env: { NODE_ENV: 'development', RATE_LIMIT_PER_MINUTE: '100000' },
+    })
+    onTestFinished(() => app.close())
+    const page = await browser.newPage({ viewport: { width: 1280, height: 700 } })
+    onTestFinished(() => page.close())
+    page.setDefaultTimeout(30_000)
+    const complaints = complaintsOf(page)
+    const asking = page.waitForRequest((request) => request.url().includes('/sessions?'))
+    await page.goto(`${app.url}/playground/#/chat`)
+    const headers = { ...(await headersOf(await asking)), 'content-type': 'application/json' }
+    const ask = async (method: string, path: string, body?: object) => {
+      const told = { method, headers, ...(body && { body: JSON.stringify(body) }) }
+      return (await (await fetch(app.url + path, told)).json()) as { sessionId: string }
+    }
+    const chats = page.getByRole('navigation', { name: 'Chats' })
+    const named = (name: string) => chats.getByRole('button', { name, exact: true })
+    const { sessionId } = await ask('POST', '/sessions')
+    await chats.locator('.oc-thread-name').waitFor()
+    await ask('POST', `/messages/${sessionId}`, { message: 'Tell me of animals', stream: false })
+    await named('Tell me of animals').waitFor()
+    await ask('PATCH', `/sessions/${sessionId}`, { title: 'Animals' })
+    await named('Animals').waitFor()
+
+    for (let nth = 0; nth < 60; nth++) await ask('POST', '/sessions')
+    const rows = chats.locator('.oc-thread-name')
+    await expect
+      .poll(async () => {
+        await chats.locator('.oc-days').hover()
+        await page.mouse.wheel(0, 100_000)
+        return rows.count()
+      })
+      .toBe(61)
+    await named('Animals').waitFor()
+    const top = () => chats.locator('.oc-days').evaluate((list) => list.scrollTop)
+    const before = await top()
+    const { sessionId: other } = await ask('POST', '/sessions')
+    await expect.poll(() => rows.count()).toBe(62)
+    expect(await top()).toBeGreaterThanOrEqual(before)
+    await ask('DELETE', `/sessions/${sessionId}`)
+    await named('Animals').waitFor({ state: 'detached' })
+    await ask('DELETE', `/sessions/${other}`)
+    await expect.poll(() => rows.count()).toBe(60)
     expect(complaints).toEqual([])
   }, 90_000)
 
