@@ -200,6 +200,14 @@ await onEachDatabase('a conversation that branches off', ({ databaseUrl }) => {
     )
     expect(new Set(many.map(({ status }) => status))).toEqual(new Set([201]))
     expect((await user.get('/sessions')).body.total).toBe(before + 20)
+    // A conversation that is gone cannot be forked; what was forked from it stays.
+    expect((await user.delete(`/sessions/${sessionId}`)).status).toBe(200)
+    expect((await user.post(path, { before: first.id })).status).toBe(404)
+    const kept = (await user.get(`/messages/${whole.body.sessionId}`)).body.messages
+    expect(kept).toHaveLength(2)
+    expect(
+      (await user.post(`/sessions/${whole.body.sessionId}/fork`, { after: kept[1].id })).status,
+    ).toBe(201)
   })
 
   it('takes as many branches as it may have, and says so to the next', async () => {

@@ -43,6 +43,7 @@ it('draws the components of the page; one that throws, and a name that every obj
     ['PumpDial', -1],
     ['Unknown', 2],
     ['constructor', 3],
+    ['__proto__', 4],
   ] as const
   const model = scriptedModel([
     ...names.map(([name, litres]) => call('dial', { name, litres })),
@@ -54,7 +55,8 @@ it('draws the components of the page; one that throws, and a name that every obj
   await until(() => texts('.oc-markdown').includes('There they are.'), 60_000)
   expect(texts('.dial')).toEqual(['40 litres'])
   const cards = all('.oc-tool').map(({ dataset }) => dataset.tool)
-  expect(cards.filter((name) => name !== 'dial').toSorted()).toEqual(['Unknown', 'constructor'])
+  const unknown = cards.filter((name) => name !== 'dial')
+  expect(unknown.toSorted()).toEqual(['Unknown', '__proto__', 'constructor'])
 }, 90_000)
 
 it('shows the files of a tool beside its call', async () => {
