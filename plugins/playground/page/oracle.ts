@@ -26,7 +26,8 @@ export async function meetOracle(): Promise<Oracle> {
   const { initialWallet: wallet, ...rest } = await createDevelopmentWallet({
     ledger: location.origin,
   })
-  const client = createOracleClient({ wallet, ...rest })
+  // This wallet asks nobody, so its tokens need not outlive a reload.
+  const client = createOracleClient({ wallet, ...rest, keepTokens: false })
   if (new URL(facts.apiUrl).origin !== location.origin) askHere(client)
   const isOperator = await mayEverything(wallet.did)
   const userDid = wallet.did
