@@ -18,7 +18,8 @@ export async function compareRegistration(
   { apiUrl }: Addresses,
   log: Log,
 ): Promise<void> {
-  if (did === undefined || did.startsWith('did:key:')) return
+  // The document of a did:web is what this server serves, wherever the name leads.
+  if (did === undefined || /^did:(key|web):/.test(did)) return
   const document = await resolver.document(did)
   if (!document)
     return log.warn(

@@ -74,10 +74,11 @@ export function wellKnownRoutes({
             { hint: 'Set ORACLE_MNEMONIC.' },
           )
         koa.type = 'application/did+json'
-        const alsoKnownAs = [config.ORACLE_DID, config.ORACLE_ENTITY_DID].filter(
-          (did): did is string => did !== undefined && did !== signer.did,
-        )
-        return signer.didDocument({ ...addresses(), alsoKnownAs })
+        // The document of a did:web stands at this place, so it is the oracle's where the oracle goes by one.
+        const id = config.ORACLE_DID?.startsWith('did:web:') ? config.ORACLE_DID : signer.did
+        const all = new Set([config.ORACLE_DID, config.ORACLE_ENTITY_DID, signer.did])
+        const alsoKnownAs = [...all].filter((did) => did !== undefined).filter((did) => did !== id)
+        return signer.didDocument({ ...addresses(), alsoKnownAs, id })
       },
     },
   }

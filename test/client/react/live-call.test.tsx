@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import type { LiveAgent } from '../../../client/live-agent.ts'
 import { deviceError, fakeBrowser } from '../call/browser.ts'
 import { openCaller, patient } from '../call/open-caller.ts'
@@ -56,6 +56,37 @@ it('calls in strict mode once, by way of all published fields, and hangs up with
   await expect.poll(() => known(callId), { timeout: patient }).toMatchObject({ endedBy: 'user' })
   expect(devices.tracks.map(({ readyState }) => readyState)).toEqual(['ended'])
 }, 120_000)
+
+it.each([
+  ['its own', 'did:web:oracle.example', 'document'],
+  ['that of another', 'did:web:oracle.example:other', undefined],
+] as const)(
+  'an oracle that goes by a did:web is proven by the document of that DID: %s',
+  async (_, id, verifiedBy) => {
+    fakeBrowser()
+    const ORACLE_DID = 'did:web:oracle.example'
+    const { oracle, used, wanted } = await openCaller(['It is sunny.'], { ORACLE_DID })
+    const real = globalThis.fetch
+    onTestFinished(() => void (globalThis.fetch = real))
+    // A fake of the name system and of TLS: the address of the DID leads to the oracle.
+    globalThis.fetch = async (...asked) => {
+      if (String(asked[0]) !== 'https://oracle.example/.well-known/did.json') return real(...asked)
+      const found = await real(`${oracle.overrides.baseUrl}/.well-known/did.json`)
+      return Response.json({ ...(await found.json()), id })
+    }
+    const calling = used.now.callAgent({ ...wanted, microphone: false })
+    if (verifiedBy === undefined) {
+      await expect(calling).rejects.toMatchObject({ code: 'call_not_verified' })
+      expect(used.now.security).toBeNull()
+      return
+    }
+    await calling
+    await until(() => used.now.isReady, patient)
+    expect(used.now.security).toMatchObject({ verifiedBy })
+    await used.now.endCall()
+  },
+  120_000,
+)
 
 it('room.disconnect hangs up, and the next call is another one', async () => {
   fakeBrowser()

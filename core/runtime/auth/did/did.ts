@@ -8,6 +8,7 @@ export type Did = API.DID
 
 const keyGrammar = /^did:key:z[1-9A-HJ-NP-Za-km-z]{44,52}$/
 const ixoGrammar = /^did:ixo:[A-Za-z0-9._-]+(:[A-Za-z0-9._-]+){0,3}$/
+const webGrammar = /^did:web:[A-Za-z0-9.-]+(%3A\d{1,5})?(:[A-Za-z0-9._-]+){0,3}$/
 const longestDid = 128
 // The multicodec tags of an Ed25519 public key and of a DID that is no did:key, as UCANs have them.
 const ed25519Prefix = Buffer.from('ed01', 'hex')
@@ -43,13 +44,19 @@ export function didOf(publicKey: Uint8Array): API.DIDKey {
   return did
 }
 
-/** The DID in the bytes of a principal. Only the one canonical form of each is read. */
-export function readPrincipal(principal: Uint8Array): Did {
+/** The DID in the bytes of who acts. Only the one canonical form of each is read. */
+export const readIssuer = (principal: Uint8Array): Did => readPrincipal(principal, [ixoGrammar])
+
+/** The DID in the bytes of whom a token is for: an oracle may go by a did:web, by which nobody acts. */
+export const readAudience = (principal: Uint8Array): Did =>
+  readPrincipal(principal, [ixoGrammar, webGrammar])
+
+function readPrincipal(principal: Uint8Array, grammars: readonly RegExp[]): Did {
   const tag = principal.subarray(0, 2)
   const rest = principal.subarray(2)
   if (ed25519Prefix.equals(tag) && rest.length === 32) return didOf(rest)
   const did = `did:${Buffer.from(rest).toString('latin1')}`
-  if (!otherPrefix.equals(tag) || did.length > longestDid || !ixoGrammar.test(did))
-    refuse('a DID of an unsupported kind')
+  const isKnown = did.length <= longestDid && grammars.some((grammar) => grammar.test(did))
+  if (!otherPrefix.equals(tag) || !isKnown) refuse('a DID of an unsupported kind')
   return did as Did // the pattern has checked it
 }

@@ -18,6 +18,8 @@ interface DocumentAddresses {
   readonly apiUrl: string
   readonly wsUrl: string
   readonly alsoKnownAs?: readonly string[]
+  /** The DID whose document it is, where that is not the signer's own. */
+  readonly id?: string
 }
 
 /** A W3C DID document, as far as the oracle has one. */
@@ -70,8 +72,9 @@ export function signerFromMnemonic(mnemonic: string): Signer {
   }
 }
 
-function documentOf(did: Did, { apiUrl, wsUrl, alsoKnownAs }: DocumentAddresses): DidDocument {
-  const multibase = did.slice('did:key:'.length)
+function documentOf(signer: Did, document: DocumentAddresses): DidDocument {
+  const { apiUrl, wsUrl, alsoKnownAs, id: did = signer } = document
+  const multibase = signer.slice('did:key:'.length)
   const key = `${did}#${multibase}`
   return {
     '@context': [

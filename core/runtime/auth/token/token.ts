@@ -1,7 +1,7 @@
 import { Delegation, UCAN } from '@ucanto/core'
 import type * as API from '@ucanto/interface'
 import { readArchive, type Block } from './archive.ts'
-import { readPrincipal, type Did } from '../did/did.ts'
+import { readAudience, readIssuer, type Did } from '../did/did.ts'
 import { refuse } from '../did/refusal.ts'
 
 /** The longest token that is read at all. */
@@ -88,8 +88,8 @@ export function readToken(text: string, tally: Tally): Token {
 }
 
 function linkOf(delegation: API.Delegation, ucan: API.UCAN.View, proofs: readonly Link[]): Link {
-  const issuer = readPrincipal(bytesOf(ucan.model.iss))
-  const audience = readPrincipal(bytesOf(ucan.model.aud))
+  const issuer = readIssuer(bytesOf(ucan.model.iss))
+  const audience = readAudience(bytesOf(ucan.model.aud))
   if (proofs.some((proof) => proof.audience !== issuer)) refuse('a proof is for another audience')
   return {
     cid: delegation.cid.toString(),
