@@ -179,7 +179,7 @@ export class UserNotices extends Store<NoticesSnapshot> {
         after: this.getSnapshot().notices[0]?.id ?? 0,
         open: (after, connection) =>
           askAs(tokens, this.#oracleDid, `${apiUrl}/events`, {
-            headers: { 'last-event-id': String(after) },
+            headers: { 'last-event-id': `${after}` },
             signal: connection,
           }),
         onEvent: (event) => this.#take(event),
@@ -208,10 +208,10 @@ export class UserNotices extends Store<NoticesSnapshot> {
 }
 
 /** Two lists as one, the newest first and each notice once. */
-function joined(newer: readonly Notice[], older: readonly Notice[]): Notice[] {
-  const ids = new Set(newer.map(({ id }) => id))
-  return [...newer, ...older.filter(({ id }) => !ids.has(id))]
-}
+const joined = (newer: readonly Notice[], older: readonly Notice[]): Notice[] => [
+  ...newer,
+  ...older.filter((notice) => !newer.some(({ id }) => id === notice.id)),
+]
 
 function isMeant({ id, sessionId }: Notice, seen: Seen): boolean {
   if ('ids' in seen) return seen.ids.includes(id)
