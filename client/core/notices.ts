@@ -179,7 +179,7 @@ export class UserNotices extends Store<NoticesSnapshot> {
         after: this.getSnapshot().notices[0]?.id ?? 0,
         open: (after, connection) =>
           askAs(tokens, this.#oracleDid, `${apiUrl}/events`, {
-            headers: { 'last-event-id': `${after}` },
+            headers: { 'last-event-id': String(after) },
             signal: connection,
           }),
         onEvent: (event) => this.#take(event),
@@ -203,7 +203,7 @@ export class UserNotices extends Store<NoticesSnapshot> {
     const isBehind = eventName === 'seen' && payload.unread !== unread
     const isLess = eventName === 'session' && payload.change === 'deleted'
     if (isBehind || isLess) this.#read().catch(() => {}) // the list stays as it is until the next reading
-    for (const handler of [...this.#handlers]) handler(event)
+    for (const handler of this.#handlers) handler(event)
   }
 }
 
