@@ -41,10 +41,14 @@ await describeWith('chromium', 'files in the playground', (program) => {
   afterAll(() => browser?.close())
 
   async function visit(...models: ScriptedModel[]) {
+    return visitWithRoom('100', models)
+  }
+
+  async function visitWithRoom(room: string, models: ScriptedModel[]) {
     const app = await testApp({
       plugins: [playground, camera],
       model: models,
-      env: { NODE_ENV: 'development' },
+      env: { NODE_ENV: 'development', FILES_PER_USER_MB: room },
     })
     open.push(app)
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
@@ -54,7 +58,7 @@ await describeWith('chromium', 'files in the playground', (program) => {
     const complaints = complaintsOf(page)
     await page.goto(`${app.url}/playground/#/chat`)
     await page.waitForURL(/#\/chat\/.+/)
-    return { page, complaints }
+    return { page, context, complaints }
   }
 
   const pngFile = (name: string, buffer = png()) => ({ name, mimeType: 'image/png', buffer })
@@ -125,6 +129,40 @@ await describeWith('chromium', 'files in the playground', (program) => {
     await page.getByRole('button', { name: 'Remove large.png' }).click()
     await page.getByRole('button', { name: 'Send' }).click()
     await page.locator('.oc-ai .oc-markdown').getByText('Well.').waitFor()
+  })
+
+  it('that do not get through are kept, say why, and go once there is a way or room for them', async () => {
+    const model = scriptedModel(['Read.'])
+    const { page, context } = await visitWithRoom('1', [model])
+    const picker = page.locator('input[type=file]')
+    const note = (name: string) => ({ name, mimeType: 'text/plain', buffer: Buffer.from('Rain.') })
+    const one = (name: string) => attached(page).getByRole('listitem').filter({ hasText: name })
+    await context.setOffline(true)
+    await picker.setInputFiles(note('offline.txt'))
+    const alert = one('offline.txt').getByRole('alert')
+    await alert.getByText('There is no network: the file waits here.').waitFor()
+    await context.setOffline(false)
+    await one('offline.txt').getByRole('button', { name: 'Try again' }).click()
+    await one('offline.txt').and(page.locator('[data-state=done]')).waitFor()
+    // The connection breaks under way, and another file is one too many for what its owner may keep.
+    await page.route('**/files', (route) => route.abort('connectionreset'), { times: 1 })
+    await picker.setInputFiles(note('broken.txt'))
+    await one('broken.txt').getByRole('alert').waitFor()
+    await one('broken.txt').getByRole('button', { name: 'Try again' }).click()
+    await one('broken.txt').and(page.locator('[data-state=done]')).waitFor()
+    await picker.setInputFiles(pngFile('full.png', largePng(1024 * 1024)))
+    const full = one('full.png').getByRole('alert')
+    await full.getByText('your files may have 1 MiB together').waitFor()
+    await full.getByText('Delete conversations with files that you no longer need.').waitFor()
+    await page.getByLabel('Message', { exact: true }).fill('Read them')
+    expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true)
+    await page.getByRole('button', { name: 'Remove full.png' }).click()
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.locator('.oc-ai .oc-markdown').getByText('Read.').waitFor()
+    const asked = model.requests[0]?.messages.findLast(({ role }) => role === 'user')?.content
+    expect(asked).toContain('offline.txt')
+    expect(asked).toContain('broken.txt')
+    expect(asked).not.toContain('full.png')
   })
 
   it('of tools are shown beside their calls, as they come and after a reload', async () => {
