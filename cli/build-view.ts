@@ -21,16 +21,35 @@ export const entryOfView = (folder: string): string | undefined =>
     .map((name) => join(folder, name))
     .find((at) => existsSync(at))
 
-/** Builds the view of a plugin's folder into one file, without what the page has. Returns the file. */
+/** What a plugin shows within a chat, where it is a module of its own: who only chats fetches no whole view. */
+const entryOfWithin = (folder: string): string | undefined =>
+  ['within.tsx', 'within.ts'].map((name) => join(folder, name)).find((at) => existsSync(at))
+
+/**
+ * Builds the view of a plugin's folder into one file, and what it shows within a chat into another, without what the page has.
+ * Returns the files.
+ */
 export async function buildView(
   folder: string,
   directory = join(folder, 'built'),
-): Promise<string> {
+): Promise<string[]> {
   const entry = entryOfView(folder)
   if (!entry)
     throw new UsageError(
       `${folder} has no view.tsx and no view/index.tsx: name the folder of a plugin that has one, as plugins/toll.`,
     )
+  const files = [await buildFile(folder, entry, directory, 'view.js')]
+  const within = entryOfWithin(folder)
+  if (within) files.push(await buildFile(folder, within, directory, 'within.js'))
+  return files
+}
+
+async function buildFile(
+  folder: string,
+  entry: string,
+  directory: string,
+  name: 'view.js' | 'within.js',
+): Promise<string> {
   const { build } = await import('vite').catch((cause: unknown) => {
     throw new UsageError('Building a view needs Vite: npm install --save-dev vite', { cause })
   })
@@ -53,16 +72,16 @@ export async function buildView(
     ],
     build: {
       outDir: directory,
-      emptyOutDir: true,
+      emptyOutDir: name === 'view.js',
       copyPublicDir: false,
       target: 'es2022',
       // The page's colours are made by light-dark(), which only these browsers and newer ones have.
       cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
       minify: true,
-      lib: { entry, formats: ['es'], fileName: () => 'view.js' },
+      lib: { entry, formats: ['es'], fileName: () => name },
       // Vite leaves the spaces in a library; a view is fetched by a browser as it is.
       rolldownOptions: { output: { codeSplitting: false, minify: true } },
     },
   })
-  return join(directory, 'view.js')
+  return join(directory, name)
 }

@@ -11,9 +11,10 @@ export const command: Command = {
   async run({ positionals: [folder] }) {
     if (!folder)
       throw new UsageError('Name the folder of a plugin: oracle-runtime build:view plugins/toll')
-    const file = await buildView(resolve(folder))
-    const { size } = await stat(file)
-    console.log(`${file}: ${size} bytes`)
+    for (const file of await buildView(resolve(folder))) {
+      const { size } = await stat(file)
+      console.log(`${file}: ${size} bytes`)
+    }
     return 0
   },
 }

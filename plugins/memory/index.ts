@@ -160,6 +160,7 @@ export default definePlugin({
 
   web: {
     '/memory-page': async (ctx, next) => (await import('./routes/view.ts')).serveView(ctx, next),
+    '/memory-chat': async (ctx, next) => (await import('./routes/view.ts')).serveWithin(ctx, next),
   },
   views: {
     memory: {
@@ -169,12 +170,12 @@ export default definePlugin({
     },
     'memory-used': {
       label: { en: 'Used' },
-      module: '/memory-page/view.js',
+      module: '/memory-chat/within.js',
       within: 'answer',
     },
     'memory-incognito': {
       label: { en: 'Incognito' },
-      module: '/memory-page/view.js',
+      module: '/memory-chat/within.js',
       within: 'composer',
     },
   },

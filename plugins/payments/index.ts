@@ -8,7 +8,7 @@ import { contractRoutes } from './routes/contracts.ts'
 import { developmentRoutes } from './routes/development.ts'
 import { account, charge } from './routes/shapes.ts'
 import { authz, cardReply, fee, partiesInTime, termsReply, termsView } from './routes/public.ts'
-import { serveView } from './routes/view.ts'
+import { serveView, serveWithin } from './routes/view.ts'
 import { PaymentService, type ServiceParts } from './service.ts'
 import { createContracts } from './contracts/tables.ts'
 import { createAccounts, createPayments, withPaymentsTables, writeFewerPages } from './tables.ts'
@@ -118,7 +118,7 @@ export default definePlugin({
     }),
   }),
 
-  web: { '/payments': serveView },
+  web: { '/payments': serveView, '/payments-chat': serveWithin },
   views: {
     payments: {
       label: { en: 'Payments', sw: 'Malipo', fr: 'Paiements' },
@@ -127,7 +127,7 @@ export default definePlugin({
     },
     'payments-turn': {
       label: { en: 'What the turn cost' },
-      module: '/payments/view.js',
+      module: '/payments-chat/within.js',
       within: 'composer',
     },
   },

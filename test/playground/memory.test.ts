@@ -6,7 +6,7 @@ import { describeWith } from '../support/services.ts'
 await describeWith('chromium', 'memory in the page', (program) => {
   it('remembers what is asked, answers from it in a new chat, shows the quote, and notices what changed', async () => {
     // As `npm start` starts it, without a key and without network; a minute of quiet is a second here.
-    const { url, page, complaints } = await servedPage(program, 'start.js', {
+    const { url, page, modules, complaints } = await servedPage(program, 'start.js', {
       MEMORY_AFTER_SECONDS: '1',
     })
     const answers = page.getByRole('article', { name: 'Oracle' })
@@ -32,6 +32,10 @@ await describeWith('chromium', 'memory in the page', (program) => {
     await say('where do I live?')
     await answered('You told me: “I live in Lusaka” (home').waitFor()
     await page.getByText('used 1').click()
+    // A chat fetches what stands in it, and neither whole view.
+    expect(modules).toContain('/memory-chat/within.js')
+    expect(modules).not.toContain('/memory-page/view.js')
+    expect(modules).not.toContain('/payments/view.js')
     await page.locator('.used q').filter({ hasText: 'live in Lusaka' }).waitFor()
     await page.locator('.used').getByRole('button', { name: 'Open the chat' }).click()
     await page.waitForURL(first)

@@ -10,7 +10,7 @@ import { describeWith } from '../support/services.ts'
 await describeWith('chromium', 'the walk from a price to a paid claim', (program) => {
   it('two answers, a panel with one claim of 0.01 DEV and its two turns, Pay, and the message goes out by itself', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'paid-page-'))
-    const { server, url, page, complaints } = await servedPage(
+    const { server, url, page, modules, complaints } = await servedPage(
       program,
       'examples/payments/server.ts',
       { DATA_DIR: folder, LOG_LEVEL: 'trace' },
@@ -44,6 +44,9 @@ await describeWith('chromium', 'the walk from a price to a paid claim', (program
     expect(await panel.count()).toBe(0)
     expect(await mine.count()).toBe(3)
     await page.getByText('This turn cost 0.005 DEV').waitFor()
+    expect(modules).toContain('/payments-chat/within.js')
+    expect(modules).not.toContain('/memory-page/view.js')
+    expect(modules).not.toContain('/payments/view.js')
 
     // What the ledger says, and the view that the plugin brings to the page.
     const [request] = await Promise.all([

@@ -8,7 +8,7 @@ import { startServer } from './process.ts'
 
 /**
  * A page in a browser of its own, and a server that a script starts on a new folder, as somebody who has just cloned the project
- * starts it. Both are gone with the test. The page is empty: the test says where it goes.
+ * starts it. Both are gone with the test. The page is empty: the test says where it goes. `modules` are those of plugins that it has fetched since.
  */
 export async function servedPage(
   program: string,
@@ -28,5 +28,10 @@ export async function servedPage(
   const context = await browser.newContext()
   context.setDefaultTimeout(30_000)
   const page = await context.newPage()
-  return { server, url, page, complaints: complaintsOf(page) }
+  const modules: string[] = []
+  page.on('request', (request) => {
+    const { pathname } = new URL(request.url())
+    if (/\/(view|within)\.js$/.test(pathname)) modules.push(pathname)
+  })
+  return { server, url, page, modules, complaints: complaintsOf(page) }
 }

@@ -5,3 +5,9 @@ export const serveView = builtView(
   '/memory-page/view.js',
   new URL('../built/view.js', import.meta.url),
 )
+
+/** Serves what the same build makes of `within.tsx`: a chat shows that, and need not fetch the whole view. */
+export const serveWithin = builtView(
+  '/memory-chat/within.js',
+  new URL('../built/within.js', import.meta.url),
+)
