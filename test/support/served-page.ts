@@ -8,7 +8,8 @@ import { startServer } from './process.ts'
 
 /**
  * A page in a browser of its own, and a server that a script starts on a new folder, as somebody who has just cloned the project
- * starts it. Both are gone with the test. The page is empty: the test says where it goes. `modules` are those of plugins that it has fetched since.
+ * starts it. Both are gone with the test. The page is empty: the test says where it goes. `modules` are those of plugins that it
+ * has fetched since.
  */
 export async function servedPage(
   program: string,
