@@ -2,7 +2,7 @@ import { type FollowedEvent, RuntimeError } from '#core'
 import type { FromMedia } from '../media/messages.ts'
 import type { EndedBy } from '../tables.ts'
 import { Ears } from './ears.ts'
-import { beginTurn } from './begin-turn.ts'
+import { turnNameOf } from './begin-turn.ts'
 import { type PageFrame, readFrame } from './frames.ts'
 import { Line } from './line.ts'
 import { type Phrases, phrasesIn, plainWords, wordsOf } from './phrases.ts'
@@ -13,6 +13,7 @@ import type { Piece } from './sentences.ts'
 import { Silencing } from './silencing.ts'
 import { type Heard, Speaker } from './speaker.ts'
 import { spokenText } from './spoken-text.ts'
+import { startTurn } from './start-turn.ts'
 import { toSay } from './to-say.ts'
 
 /** A cough is over after so long (1.2 s in the page); a tool that is slower is excused; silence is longer after a word that goes on. */
@@ -38,8 +39,8 @@ export class Conversation {
   readonly #quiet: Quiet
   #endsAfterwards: EndedBy | undefined
   #isEnded = false
-  /** Resolves once every reply that was interrupted ends where it was heard. */
-  #cutting: Promise<unknown> = Promise.resolve()
+  /** Resolves once every reply that was interrupted ends where it was heard, and everything that was said has begun. */
+  #before: Promise<unknown> = Promise.resolve()
   readonly #silencing = new Silencing()
   /** What is being said now has interrupted the agent before all of its words were known. */
   #hasInterrupted = false
@@ -207,24 +208,26 @@ export class Conversation {
     this.utterances++
     this.#line.caption(name, 'you', text)
     if (this.#waiting && refusals.has(words)) return this.#reject(this.#waiting)
-    this.#interrupt()
-    if (wasSpeaking && stops.has(words)) return
+    if ((this.#interrupt() || wasSpeaking) && stops.has(words)) return
     if (this.#waiting) this.announce(decideFirst)
     // Anybody in the room can say "yes": it decides nothing, and is nothing to answer either.
-    if (!this.#waiting || !nods.has(words)) void this.#start(text, name)
+    if (!this.#waiting || !nods.has(words)) this.#start(text, name)
   }
 
-  async #start(text: string, name: string): Promise<void> {
+  #start(text: string, name: string): void {
     this.#line.show('thinking')
-    await this.#cutting // the reply that was interrupted ends before the next one begins
-    try {
-      await beginTurn(this.#options, text, name)
-    } catch (error) {
+    const beginning = this.#runs.begin(turnNameOf(this.#options, name))
+    const started = startTurn({
+      ...{ options: this.#options, runs: this.#runs, beginning, text, before: this.#before },
+      ...{ isPatient: this.#waiting !== undefined, signal: this.#following.signal },
+      end: (run) => this.#endRun(run),
+    }).catch((error: unknown) => {
       const { code, message } =
         error instanceof RuntimeError ? error : { code: 'INTERNAL', message: 'That did not work.' }
       this.#line.notice(code, message)
-      this.announce(message)
-    }
+      if (!beginning.isCut) this.announce(message)
+    })
+    this.#before = Promise.all([this.#before, started])
   }
 
   #reject({ runId }: { readonly runId: string }): void {
@@ -238,12 +241,13 @@ export class Conversation {
   }
 
   #hear(told: FollowedEvent): void {
-    const run = this.#runs.of(told.runId)
+    const run = this.#runs.of(told.runId, told.requestId)
     if (told.event === 'run') {
       if (told.data.partialLength !== undefined) run.sentences.backTo(told.data.partialLength)
       run.isOver = false
-      this.#decided(told.data.continues ?? run.id)
-      if (!this.#speaker.isBusy) this.#line.show('thinking')
+      // Nothing begins in a session that waits: somebody has decided, or has ended what waited.
+      this.#decided()
+      if (!this.#speaker.isBusy && !run.isCut) this.#line.show('thinking')
     } else if (told.event === 'message') this.#say(run, run.sentences.push(told.data.content))
     else if (told.event === 'tool_call') {
       this.#line.send({ type: 'tool', name: told.data.toolName, status: told.data.status })
@@ -252,7 +256,7 @@ export class Conversation {
         run.moment = setTimeout(() => {
           if (!this.#speaker.isBusy && !run.isCut) this.announce(this.#phrases.moment)
         }, waits.momentMs)
-    } else if (told.event === 'interrupt') this.#ask(run, told.data)
+    } else if (told.event === 'interrupt' && !run.isCut) this.#ask(run, told.data)
     else if (told.event === 'error' && !run.isCut) {
       this.#line.notice(told.data.code, told.data.error)
       this.announce(told.data.error)
@@ -264,17 +268,18 @@ export class Conversation {
   }
 
   #stopped(run: Told): void {
-    this.#decided(run.id)
+    if (this.#waiting?.runId === run.id) this.#decided()
     if (run.isCut) return
     run.isCut = true
     if (this.#speaker.runs.has(run.id)) void this.#silence().then(() => this.#silent())
+    else if (!this.#speaker.isBusy) this.#silent()
   }
 
-  /** The run that waited goes on: somebody has decided, here or elsewhere. */
-  #decided(runId: string): void {
-    if (this.#waiting?.runId !== runId) return
+  /** The run that waited goes on, or has ended: somebody has decided, here or elsewhere. */
+  #decided(): void {
+    if (!this.#waiting) return
+    this.#line.send({ type: 'decided', runId: this.#waiting.runId })
     this.#waiting = undefined
-    this.#line.send({ type: 'decided', runId })
   }
 
   #ask(run: Told, data: Extract<FollowedEvent, { event: 'interrupt' }>['data']): void {
@@ -290,7 +295,8 @@ export class Conversation {
     clearTimeout(run.moment)
     run.isOver = true
     if (!run.isCut) this.#say(run, run.sentences.end())
-    if (!this.#speaker.isBusy) this.#silent()
+    // A reply that was interrupted ends once it is cut.
+    if (!this.#speaker.isBusy && !run.isCut) this.#silent()
     this.#runs.tidy()
   }
 
@@ -332,7 +338,9 @@ export class Conversation {
     clearTimeout(this.#alarm)
     const open = this.#runs.interrupted(this.#speaker.runs, this.#waiting?.runId)
     const isHeard = this.#speaker.isBusy && !this.#silencing.isUnderWay
-    if (!isHeard && open.length === 0) return false
+    // What is said while a person is asked waits for the decision.
+    const isBeginning = !this.#waiting && this.#runs.cutBeginnings()
+    if (!isHeard && !isBeginning && open.length === 0) return false
     this.interruptions++
     for (const run of open) {
       run.isCut = true
@@ -342,8 +350,8 @@ export class Conversation {
     this.#line.show('held')
     const cut = this.#silence().then(() => this.#cut(open))
     // The next turn, and whoever looks at the history once the agent listens, find the reply ended.
-    this.#cutting = Promise.all([this.#cutting, cut]).then(() => {
-      if (this.#line.state === 'held' && !this.#speaker.isHeld) this.#line.show('listening')
+    this.#before = Promise.all([this.#before, cut]).then(() => {
+      if (this.#line.state === 'held' && !this.#speaker.isHeld) this.#silent()
     })
     return true
   }
@@ -354,6 +362,14 @@ export class Conversation {
       this.#tellSound('drop')
     })
     this.heard = this.#speaker.drop(place) ?? this.heard
+  }
+
+  /** Ends a run that was spoken over before it was heard of. */
+  async #endRun(run: Told): Promise<void> {
+    run.isCut = true
+    clearTimeout(run.moment)
+    if (this.#speaker.runs.has(run.id)) await this.#silence()
+    await this.#cut([run])
   }
 
   async #cut(runs: readonly Told[]): Promise<void> {
