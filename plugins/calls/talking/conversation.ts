@@ -131,6 +131,7 @@ export class Conversation {
 
   /** Says something of the agent's own. */
   announce(text: string): void {
+    if (this.#isEnded) return
     this.#line.caption(`own-${++this.#ownNumber}`, 'agent', text)
     this.#speaker.say({ runId: undefined, from: 0, to: 0, text })
     this.#line.show('speaking')
@@ -336,16 +337,12 @@ export class Conversation {
   /** The person has the word: what is said ends, and what was not heard is no part of the conversation. */
   #interrupt(): boolean {
     clearTimeout(this.#alarm)
-    const open = this.#runs.interrupted(this.#speaker.runs, this.#waiting?.runId)
+    const open = this.#runs.interrupt(this.#speaker.runs, this.#waiting?.runId)
     const isHeard = this.#speaker.isBusy && !this.#silencing.isUnderWay
     // What is said while a person is asked waits for the decision.
     const isBeginning = !this.#waiting && this.#runs.cutBeginnings()
     if (!isHeard && !isBeginning && open.length === 0) return false
     this.interruptions++
-    for (const run of open) {
-      run.isCut = true
-      clearTimeout(run.moment)
-    }
     this.#line.send({ type: 'hold' })
     this.#line.show('held')
     const cut = this.#silence().then(() => this.#cut(open))
@@ -366,8 +363,7 @@ export class Conversation {
 
   /** Ends a run that was spoken over before it was heard of. */
   async #endRun(run: Told): Promise<void> {
-    run.isCut = true
-    clearTimeout(run.moment)
+    this.#runs.silence(run)
     if (this.#speaker.runs.has(run.id)) await this.#silence()
     await this.#cut([run])
   }

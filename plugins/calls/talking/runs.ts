@@ -77,11 +77,19 @@ export class Runs {
     )
   }
 
-  /** The runs that an interruption ends: those under way and those of which something is being said, but for the one that waits. */
-  interrupted(said: ReadonlySet<string>, waiting: string | undefined): Told[] {
-    return [...this.#runs.values()].filter(
+  /** Silences the runs that somebody speaks over: those under way, and those of which something is being said, but for the one that waits. */
+  interrupt(said: ReadonlySet<string>, waiting: string | undefined): Told[] {
+    const open = [...this.#runs.values()].filter(
       ({ id, isOver, isCut }) => !isCut && id !== waiting && (!isOver || said.has(id)),
     )
+    for (const run of open) this.silence(run)
+    return open
+  }
+
+  /** Nothing more of a run is said. */
+  silence(run: Told): void {
+    run.isCut = true
+    clearTimeout(run.moment)
   }
 
   /** Forgets the oldest that are over. */
