@@ -73,17 +73,6 @@ test('who says more and hangs up at once: the words that came last are answered 
   expect(await humans(made)).toEqual(['Look around.', 'Good evening.'])
 })
 
-test('a message in the chat that ends a question ends it in the call, too', async () => {
-  const { page, user, sessionId, state, say } = await asked()
-  await user.say('Good evening.', { sessionId })
-  await expect.poll(() => page.of('decided').length, patient).toBe(1)
-  await expect.poll(() => page.said.endsWith('To Good evening.'), patient).toBe(true)
-  await expect.poll(state, patient).toBe('listening')
-  say('b', 'And now?')
-  await expect.poll(() => page.said.endsWith('To And now.'), patient).toBe(true)
-  expect(page.said).not.toContain('decide on the page first')
-})
-
 test('a run that the call has not heard of ends for words that wait for it', async () => {
   const made = await beginHeld()
   const { user, sessionId, turns, seen } = made
