@@ -77,7 +77,7 @@ export class Runs {
     )
   }
 
-  /** Silences the runs that somebody speaks over: those under way, and those of which something is being said, but for the one that waits. */
+  /** Silences the runs that somebody speaks over: those under way and those that are being said, but for the one that waits. */
   interrupt(said: ReadonlySet<string>, waiting: string | undefined): Told[] {
     const open = [...this.#runs.values()].filter(
       ({ id, isOver, isCut }) => !isCut && id !== waiting && (!isOver || said.has(id)),
