@@ -109,9 +109,7 @@ await describeWith('espeak', 'what is no voice of a person', () => {
       const agent = joined([once, once, once, once]).subarray(0, 48_000 * 60)
       const back = joined([silence(0.14), await called(louder(wandering(agent, everyMs), 0.1))])
       const { over, sure, utterances } = await heardOf(back, agent)
-      // It was more than thirty before the last part of the window was compared by itself.
-      expect(over).toBeLessThanOrEqual(2)
-      expect([sure, utterances]).toEqual([0, []])
+      expect([over, sure, utterances]).toEqual([0, 0, []])
     },
   )
 
@@ -126,9 +124,10 @@ await describeWith('espeak', 'what is no voice of a person', () => {
       const from = 4 * second
       const both = back.map((sample, at) => sample + Math.round((person[at - from] ?? 0) * 0.5))
       const heard = await heardOf(both, agent)
-      expect(heard.sure).toBe(1)
+      // The pause after the first words may make two of it.
+      expect([1, 2]).toContain(heard.sure)
       expect(heard.firstOverMs).toBeGreaterThan(4_000)
-      expect(heard.firstOverMs).toBeLessThan(4_700)
+      expect(heard.firstOverMs).toBeLessThan(4_400)
     },
   )
 
