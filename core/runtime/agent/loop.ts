@@ -17,7 +17,7 @@ import {
 import { largerMember, Walk } from '../model/chain.ts'
 import { knownModel } from '../model/opened-later.ts'
 import type { Gauges } from '../model/window/gauges.ts'
-import { bytesOfTools } from '../model/window/sizes.ts'
+import { bytesOfTools, bytesOfWords } from '../model/window/sizes.ts'
 import type { Fitting } from './window/fitting.ts'
 import type { Narrator } from './tools/narrator.ts'
 import { RunLost, type StepTiming, type WaitingCall } from '../turns/run.ts'
@@ -161,7 +161,7 @@ async function askFitting(loop: Loop, system: string): Promise<HeardAnswer> {
   const { turn, model, log, gauges } = loop
   const { files } = turn
   const tools = loop.specs()
-  const beside = Buffer.byteLength(system) + bytesOfTools(tools)
+  const beside = bytesOfWords(system) + bytesOfTools(tools)
   let stayWith = log.answeredBy
   let last: { readonly bytes: number; readonly by: Model; readonly answer: HeardAnswer } | undefined
   for (let refusals = 0; ; refusals++) {
@@ -199,7 +199,7 @@ async function askFitting(loop: Loop, system: string): Promise<HeardAnswer> {
     const error = answer.fault?.error
     if (!isTooLong(error) || answer.message.content !== '' || turn.signal.aborted) {
       const { timing } = answer
-      const size = Buffer.byteLength(system)
+      const size = bytesOfWords(system)
       const sent = { system: size, tools: beside - size, conversation: bytes - beside }
       return timing ? { ...answer, timing: { ...timing, sent } } : answer
     }

@@ -3,7 +3,11 @@ import { originOf } from '../for-model.ts'
 import { isTextPart, readsPart } from '../reads.ts'
 
 /** What stands around a message on every wire. */
-const aroundMessage = 32
+const aroundMessage = 30
+/** What a wire adds to a tool, to a call of one, and to its result: what kind of thing it is, and its names. */
+const aroundTool = 32
+const aroundCall = 56
+const aroundResult = 34
 /** A picture is counted by its area: as many tokens as a text of about so many bytes. */
 const ofPicture = 6_000
 /** How much of a text file a model reads, and how much of another file it is taken to read. */
@@ -40,11 +44,18 @@ export function bytesOfRequest({ messages, tools }: ModelRequest, model: Model):
   return bytesOfAll(messages, model) + bytesOfTools(tools)
 }
 
+/** How many bytes a message has that is words alone, the system prompt too: a line end is two on the wire. */
+export const bytesOfWords = (text: string): number =>
+  aroundMessage - 2 + Buffer.byteLength(JSON.stringify(text))
+
 /** About how many bytes the tools of a request have. */
 export function bytesOfTools(tools: readonly ToolSpec[]): number {
   return sum(tools, (tool) => {
     let size = specs.get(tool)
-    if (size === undefined) specs.set(tool, (size = Buffer.byteLength(JSON.stringify(tool))))
+    if (size === undefined) {
+      size = aroundTool + Buffer.byteLength(JSON.stringify(tool))
+      specs.set(tool, size)
+    }
     return size
   })
 }
@@ -85,9 +96,11 @@ export function bytesOfConversation(
 function baseOf(message: Message): number {
   let size = bases.get(message)
   if (size === undefined) {
-    size = aroundMessage + Buffer.byteLength(message.content)
+    size = bytesOfWords(message.content)
+    if (message.role === 'tool') size += aroundResult
     if (message.role === 'assistant' && message.toolCalls)
-      size += Buffer.byteLength(JSON.stringify(message.toolCalls))
+      size +=
+        Buffer.byteLength(JSON.stringify(message.toolCalls)) + aroundCall * message.toolCalls.length
     bases.set(message, size)
   }
   return size
