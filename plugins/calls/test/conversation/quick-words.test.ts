@@ -20,7 +20,7 @@ await onEachDatabase('words that come while a turn begins', (where) => {
       'human: Second words.',
     ])
     expect(lines.at(-1)).toBe('ai: To Second words.')
-  })
+  }, 120_000)
 
   test('three at once: the last is answered, and no reply of the others is said', async () => {
     const { page, say, history, state } = await beginHeld(where)
@@ -34,7 +34,7 @@ await onEachDatabase('words that come while a turn begins', (where) => {
       'Look around.',
       'Three.',
     ])
-  })
+  }, 120_000)
 })
 
 test.each(['the frame', 'the word'])('a stop, %s, ends a turn that begins', async (how) => {
@@ -56,4 +56,4 @@ test.each(['the frame', 'the word'])('a stop, %s, ends a turn that begins', asyn
   expect((await told(history)).filter((line) => line.startsWith('human'))).toHaveLength(1)
   say('c', 'And now?')
   await expect.poll(() => page.said, patient).toBe('To And now.')
-})
+}, 120_000)

@@ -31,7 +31,7 @@ test('a decision while words begin: the result is said, and then the words are a
   expect(page.said).toContain('Done with it.')
   expect(seen.paid).toBe(1)
   expect(await humans(made)).toEqual(['Pay the rent.', 'What is left?'])
-})
+}, 120_000)
 
 test('more words while words wait for a decision: all are answered, in their order', async () => {
   const made = await asked()
@@ -43,7 +43,7 @@ test('more words while words wait for a decision: all are answered, in their ord
   await expect.poll(() => page.said.endsWith('To And who says so.'), patient).toBe(true)
   expect(page.said).toContain('To What is left.')
   expect(await humans(made)).toEqual(['Pay the rent.', 'What is left?', 'And who says so?'])
-})
+}, 120_000)
 
 test('who hangs up while a turn begins finds its answer in the chat', async () => {
   const made = await beginHeld()
@@ -56,7 +56,7 @@ test('who hangs up while a turn begins finds its answer in the chat', async () =
   const last = async () => (await told(history)).at(-1)
   await expect.poll(last, patient).toBe('ai: To Good evening.')
   expect((await user.get(`/calls/${callId}`)).body.endedBy).toBe('user')
-})
+}, 120_000)
 
 test('who says more and hangs up at once: the words that came last are answered in the chat', async () => {
   const made = await beginHeld()
@@ -71,7 +71,7 @@ test('who says more and hangs up at once: the words that came last are answered 
   const last = async () => (await told(history)).at(-1)
   await expect.poll(last, patient).toBe('ai: To Good evening.')
   expect(await humans(made)).toEqual(['Look around.', 'Good evening.'])
-})
+}, 120_000)
 
 test('a run that the call has not heard of ends for words that wait for it', async () => {
   const made = await beginHeld()
@@ -91,9 +91,9 @@ test('a run that the call has not heard of ends for words that wait for it', asy
     ...{ runs, beginning: runs.begin('a-call:words'), text: 'Good evening.' },
     ...{ before: Promise.resolve(), isPatient: false, signal: new AbortController().signal },
     end: ({ id }) => turns().cut({ ...where, runId: id }),
-  })
+  }, 120_000)
   expect((await other.ended).status).toBe('aborted')
   await expect
     .poll(async () => (await told(made.history)).at(-1), patient)
     .toBe('ai: To Good evening.')
-})
+}, 120_000)
