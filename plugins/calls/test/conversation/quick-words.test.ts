@@ -37,23 +37,27 @@ await onEachDatabase('words that come while a turn begins', (where) => {
   }, 120_000)
 })
 
-test.each(['the frame', 'the word'])('a stop, %s, ends a turn that begins', async (how) => {
-  const { page, say, close, open, isHeld, isHeard, history, seen, state } = await beginHeld()
-  close()
-  say('a', 'Look around.')
-  await isHeld('a')
-  if (how === 'the frame') page.send({ type: 'stop' })
-  else {
-    say('b', 'Stop.')
-    await isHeard('b')
-  }
-  await expect.poll(() => page.of('hold').length, patient).toBe(1)
-  open()
-  await expect.poll(state, patient).toBe('listening')
-  expect(seen.aborted).toBe(seen.looks)
-  expect(seen.admitted).toHaveLength(1)
-  expect(page.said).toBe('')
-  expect((await told(history)).filter((line) => line.startsWith('human'))).toHaveLength(1)
-  say('c', 'And now?')
-  await expect.poll(() => page.said, patient).toBe('To And now.')
-}, 120_000)
+test.each(['the frame', 'the word'])(
+  'a stop, %s, ends a turn that begins',
+  async (how) => {
+    const { page, say, close, open, isHeld, isHeard, history, seen, state } = await beginHeld()
+    close()
+    say('a', 'Look around.')
+    await isHeld('a')
+    if (how === 'the frame') page.send({ type: 'stop' })
+    else {
+      say('b', 'Stop.')
+      await isHeard('b')
+    }
+    await expect.poll(() => page.of('hold').length, patient).toBe(1)
+    open()
+    await expect.poll(state, patient).toBe('listening')
+    expect(seen.aborted).toBe(seen.looks)
+    expect(seen.admitted).toHaveLength(1)
+    expect(page.said).toBe('')
+    expect((await told(history)).filter((line) => line.startsWith('human'))).toHaveLength(1)
+    say('c', 'And now?')
+    await expect.poll(() => page.said, patient).toBe('To And now.')
+  },
+  120_000,
+)
