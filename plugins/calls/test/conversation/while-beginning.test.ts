@@ -81,20 +81,17 @@ test('a run that the call has not heard of ends for words that wait for it', asy
   await expect.poll(() => seen.looks, patient).toBe(1)
   const runs = new Runs()
   const where = { user: did, session: sessionId, chars: 0, finishWrites: true }
-  await startTurn(
-    {
-      options: {
-        ...{ turns: turns(), log: silent, hearing: undefined, hearingName: 'typed' },
-        ...{ voice: undefined, voiceName: 'none', silenceMs: 600, idleMs: 60_000 },
-        call: { id: 'a-call', did: user.did, sessionId, type: 'audio' },
-        ...{ tell: () => undefined, onHeard: () => undefined, onEnd: () => undefined },
-      },
-      ...{ runs, beginning: runs.begin('a-call:words'), text: 'Good evening.' },
-      ...{ before: Promise.resolve(), isPatient: false, signal: new AbortController().signal },
-      end: ({ id }) => turns().cut({ ...where, runId: id }),
+  await startTurn({
+    options: {
+      ...{ turns: turns(), log: silent, hearing: undefined, hearingName: 'typed' },
+      ...{ voice: undefined, voiceName: 'none', silenceMs: 600, idleMs: 60_000 },
+      call: { id: 'a-call', did: user.did, sessionId, type: 'audio' },
+      ...{ tell: () => undefined, onHeard: () => undefined, onEnd: () => undefined },
     },
-    120_000,
-  )
+    ...{ runs, beginning: runs.begin('a-call:words'), text: 'Good evening.' },
+    ...{ before: Promise.resolve(), isPatient: false, signal: new AbortController().signal },
+    end: ({ id }) => turns().cut({ ...where, runId: id }),
+  })
   expect((await other.ended).status).toBe('aborted')
   await expect
     .poll(async () => (await told(made.history)).at(-1), patient)
