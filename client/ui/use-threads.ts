@@ -65,17 +65,20 @@ export function useThreads(oracleDid: string, overrides?: Overrides, shown = '')
   const [error, setError] = useState<unknown>()
   const isFetching = useRef(false)
   const asked = useRef(0)
+  const latest = useLatest(wanted)
   /** What the list that is shown was asked for. */
   const listed = useRef<string>(undefined)
   const read = useCallback(
     async (cursor: string | null) => {
       const more = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
       const q = wanted === '' ? '' : `&q=${encodeURIComponent(wanted)}`
-      const own = ++asked.current
+      const own = cursor === null ? ++asked.current : 0
+      // Another question was asked meanwhile, and its answer is the one to show. What is older belongs to the question alone: it
+      // would not be asked for again by a reader who is at the end already.
+      const isLate = () => (cursor === null ? own !== asked.current : latest.current !== wanted)
       try {
         const page = await ask<Page>(`/sessions?limit=${pageSize}&branches=newest${q}${more}`)
-        // Another question was asked meanwhile, and its answer is the one to show.
-        if (own !== asked.current) return
+        if (isLate()) return
         const isLonger = cursor === null && listed.current === wanted && page.nextCursor
         listed.current = wanted
         setThreads((known) => {
@@ -86,7 +89,7 @@ export function useThreads(oracleDid: string, overrides?: Overrides, shown = '')
         setNext((now) => (isLonger ? now : undefined) ?? page.nextCursor ?? null)
         setError(undefined)
       } catch (thrown) {
-        if (own !== asked.current) return
+        if (isLate()) return
         setError(thrown)
       }
       setLoading(false)

@@ -13,7 +13,7 @@ await describeWith('chromium', 'the list of chats in the playground', (program) 
   }, 90_000)
   afterAll(() => browser?.close())
 
-  it('reaches the oldest of 60 chats by scrolling and by search, and takes a deletion back', async () => {
+  it('reaches the oldest of 200 chats by scrolling and by search, and takes a deletion back', async () => {
     const { default: playground } = await import('../../plugins/playground/index.ts')
     const app = await testApp({
       plugins: [playground],
@@ -34,14 +34,39 @@ await describeWith('chromium', 'the list of chats in the playground', (program) 
     const chats = page.getByRole('navigation', { name: 'Chats' })
     const oldest = chats.getByRole('button', { name: 'Tell me of animals', exact: true })
     await oldest.waitFor()
-    for (let nth = 0; nth < 60; nth++)
+    for (let nth = 0; nth < 198; nth++)
       await fetch(`${app.url}/sessions`, { method: 'POST', headers })
     await page.reload()
     const rows = chats.locator('.oc-thread-name')
     await expect.poll(() => rows.count()).toBe(40)
+    // The first older page comes after the list was read again: it is shown all the same.
+    const isRead = Promise.withResolvers<void>()
+    await page.route(
+      /sessions\?.*cursor/,
+      async (route) => (await isRead.promise, route.continue()),
+      {
+        times: 1,
+      },
+    )
+    const older = page.waitForRequest(/sessions\?.*cursor/)
     await chats.locator('.oc-days').hover()
     await page.mouse.wheel(0, 100_000)
-    await expect.poll(() => rows.count()).toBe(61)
+    await older
+    const again = page.waitForResponse((one) => one.url().endsWith('branches=newest'))
+    await fetch(`${app.url}/sessions`, { method: 'POST', headers })
+    await again
+    isRead.resolve()
+    await expect.poll(() => rows.count()).toBeGreaterThan(79)
+    await expect
+      .poll(
+        async () => {
+          await chats.locator('.oc-days').hover()
+          await page.mouse.wheel(0, 100_000)
+          return rows.count()
+        },
+        { timeout: 60_000 },
+      )
+      .toBe(200)
     await oldest.waitFor()
 
     await chats.getByLabel('Search chats').fill('PANGO curl')
@@ -55,16 +80,16 @@ await describeWith('chromium', 'the list of chats in the playground', (program) 
     await expect.poll(() => rows.count()).toBe(1)
     const total = async () =>
       ((await (await fetch(`${app.url}/sessions`, { headers })).json()) as { total: number }).total
-    expect(await total()).toBe(61)
+    expect(await total()).toBe(200)
     // A page that closes counts as a yes.
     await chats.getByRole('button', { name: 'Delete: Tell me of animals' }).click()
     await expect.poll(() => rows.count()).toBe(0)
     await page.waitForTimeout(500)
-    expect(await total()).toBe(61)
+    expect(await total()).toBe(200)
     await page.goto('about:blank')
-    await expect.poll(total).toBe(60)
+    await expect.poll(total).toBe(199)
     expect(complaints).toEqual([])
-  }, 90_000)
+  }, 180_000)
 
   it('shows what is made, said, renamed and deleted elsewhere, and stays where its reader is', async () => {
     const { default: playground } = await import('../../plugins/playground/index.ts')

@@ -70,6 +70,31 @@ await describeWith('chromium', 'the look of the playground', (program) => {
     await chats.waitFor()
   }, 60_000)
 
+  it('has no field whose letters are under 16 px, into which a telephone would zoom', async () => {
+    const { page } = await visit('chat', 375)
+    const { views } = (await (await fetch(`${url}/views`)).json()) as {
+      views: { name: string; within?: string }[]
+    }
+    const brought = views.filter(({ within }) => within === undefined).map(({ name }) => name)
+    let fields = 0
+    for (const view of ['chat', 'runs', 'capabilities', 'wire', 'api', ...brought]) {
+      await page.goto(`${url}/playground/#/${view}`)
+      await page.locator('main h1:visible, main .oc-composer textarea:visible').first().waitFor()
+      await page.getByText('Asking…').waitFor({ state: 'detached' })
+      const small = await page
+        .locator('input:not([type=checkbox]):not([type=radio]):not([type=range]), textarea, select')
+        .evaluateAll((all) => ({
+          count: all.length,
+          small: all
+            .filter((one) => parseFloat(getComputedStyle(one).fontSize) < 16)
+            .map((one) => one.outerHTML.slice(0, 120)),
+        }))
+      fields = Math.max(fields, small.count)
+      expect([view, ...small.small]).toEqual([view])
+    }
+    expect(fields).toBeGreaterThan(10)
+  }, 120_000)
+
   it('has a bar with four views and More at 375 px, and no letter under 11 px', async () => {
     const { page } = await visit('wire', 375)
     const links = nav(page).getByRole('link')
