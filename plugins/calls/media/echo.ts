@@ -18,11 +18,11 @@ const straying = { samples: 8_000, frames: 10, searchEvery: 4 }
  * follows it within a moment is the person, too, however soft. `above`: how much louder an echo may be (6 dB, in energy); `spread`: how
  * far it may have moved (40 ms); `noise`: energy that says nothing; `samples`: how long its loudness is remembered (30 s); `likeness`:
  * how sure an echo is from which it is learnt, and `follow` how fast; `frames`: so many louder ones in a row are a person, for
- * `person` samples (0.8 s); `hop` and `coarseHop`: how closely is looked near the place, and everywhere.
+ * `person` samples (0.6 s); `hop` and `coarseHop`: how closely is looked near the place, and everywhere.
  */
 const loudness = {
   ...{ above: 4, spread: 160, noise: frameSamples * 20 ** 2, samples: 120_000 },
-  ...{ likeness: 0.8, follow: 0.1, frames: 2, person: 3_200, hop: 40, coarseHop: 40 },
+  ...{ likeness: 0.8, follow: 0.1, frames: 3, person: 2_400, hop: 40, coarseHop: 40 },
 }
 
 /** The last samples of one direction, thinned to 4 kHz. High tones weigh more than in the sound, as the ear has it. */
