@@ -13,18 +13,23 @@ await describeWith('chromium', 'the list of chats in the playground', (program) 
   }, 90_000)
   afterAll(() => browser?.close())
 
-  it('reaches the oldest of 200 chats by scrolling and by search, and takes a deletion back', async () => {
+  /** An oracle that answers so, and a page that is still empty. */
+  async function open(answers: readonly string[]) {
     const { default: playground } = await import('../../plugins/playground/index.ts')
     const app = await testApp({
       plugins: [playground],
-      model: scriptedModel(['The pangolin curls up.', 'Fine.']),
+      model: scriptedModel(answers),
       env: { NODE_ENV: 'development', RATE_LIMIT_PER_MINUTE: '100000' },
     })
     onTestFinished(() => app.close())
     const page = await browser.newPage({ viewport: { width: 1280, height: 700 } })
     onTestFinished(() => page.close())
     page.setDefaultTimeout(30_000)
-    const complaints = complaintsOf(page)
+    return { app, page, complaints: complaintsOf(page) }
+  }
+
+  it('reaches the oldest of 200 chats by scrolling and by search, and takes a deletion back', async () => {
+    const { app, page, complaints } = await open(['The pangolin curls up.', 'Fine.'])
     const asking = page.waitForRequest((request) => request.url().includes('/sessions?'))
     await page.goto(`${app.url}/playground/#/chat`)
     const headers = await headersOf(await asking)
@@ -92,17 +97,10 @@ await describeWith('chromium', 'the list of chats in the playground', (program) 
   }, 180_000)
 
   it('shows what is made, said, renamed and deleted elsewhere, and stays where its reader is', async () => {
-    const { default: playground } = await import('../../plugins/playground/index.ts')
-    const app = await testApp({
-      plugins: [playground],
-      model: scriptedModel(['The pangolin curls up.', 'So does the hedgehog.']),
-      env: { NODE_ENV: 'development', RATE_LIMIT_PER_MINUTE: '100000' },
-    })
-    onTestFinished(() => app.close())
-    const page = await browser.newPage({ viewport: { width: 1280, height: 700 } })
-    onTestFinished(() => page.close())
-    page.setDefaultTimeout(30_000)
-    const complaints = complaintsOf(page)
+    const { app, page, complaints } = await open([
+      'The pangolin curls up.',
+      'So does the hedgehog.',
+    ])
     const asking = page.waitForRequest((request) => request.url().includes('/sessions?'))
     await page.goto(`${app.url}/playground/#/chat`)
     const headers = { ...(await headersOf(await asking)), 'content-type': 'application/json' }
@@ -142,17 +140,7 @@ await describeWith('chromium', 'the list of chats in the playground', (program) 
   }, 90_000)
 
   it('a deletion that nobody takes back is one on the server, while the page stays open', async () => {
-    const { default: playground } = await import('../../plugins/playground/index.ts')
-    const app = await testApp({
-      plugins: [playground],
-      model: scriptedModel(['Fine.']),
-      env: { NODE_ENV: 'development' },
-    })
-    onTestFinished(() => app.close())
-    const page = await browser.newPage({ viewport: { width: 1280, height: 700 } })
-    onTestFinished(() => page.close())
-    page.setDefaultTimeout(30_000)
-    const complaints = complaintsOf(page)
+    const { app, page, complaints } = await open(['Fine.'])
     const asking = page.waitForRequest((request) => request.url().includes('/sessions?'))
     await page.goto(`${app.url}/playground/#/chat`)
     const headers = await headersOf(await asking)
