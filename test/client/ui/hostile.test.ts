@@ -120,7 +120,7 @@ await describeWith('chromium', 'a chat with a hostile model', (program) => {
         },
       ])
       let isFirst = true
-      await page.route(`**/messages/${sessionId}`, (route) => {
+      await page.route(`**/sessions/${sessionId}/messages?*`, (route) => {
         if (route.request().method() !== 'GET' || !isFirst) return route.continue()
         isFirst = false
         return route.fulfill({ headers, json: { messages: history } })
