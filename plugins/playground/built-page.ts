@@ -34,8 +34,8 @@ export function preparePage(log: Log): Page {
       await after(whileServing, undefined, { ref: false })
       if (isThere && !(await isStale())) return
       const begun = performance.now()
-      const { buildPage } = await import('./build-page.ts')
-      await buildPage({ sources, directory })
+      const { buildPageApart } = await import('./build-apart.ts')
+      await buildPageApart({ sources, directory })
       log.info(`the page was built in ${Math.round(performance.now() - begun)} ms`)
     } catch (error) {
       log.error({ err: error }, 'the page could not be built')
