@@ -1,7 +1,14 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, type FollowedEvent, type Turns } from '#core'
-import { call, scriptedModel, testApp, type ScriptedStep } from '#core/testing'
+import {
+  call,
+  scriptedModel,
+  type ScriptedStep,
+  testApp,
+  TestClock,
+  type TestUser,
+} from '#core/testing'
 import { onEachDatabase, onPostgres } from '../support/each-database.ts'
 
 /** A plugin that hears what a session says, and knows how far its person listened. */
@@ -29,6 +36,7 @@ function ear() {
         description: 'Fells a tree.',
         effect: 'write',
         input: z.object({ tree: z.string() }),
+        approve: ({ tree }) => tree === 'yew',
         run: async ({ tree }) => {
           felling.resolve()
           await felled.promise
@@ -240,6 +248,42 @@ await onEachDatabase('a reply that its user stopped listening to', ({ databaseUr
   })
 })
 
+type Ear = ReturnType<typeof ear>
+
+/** A session whose agent asks whether it may fell a yew, and what somebody who follows it hears. */
+async function asked(user: TestUser, begins: Ear, hears: Ear) {
+  const turn = begins.turns.start({ user, message: 'Fell the yew', approvals: 'events' })
+  const { sessionId: session, runId = '' } = await turn.begun
+  const follower = heardBy(hears.turns.follow({ user, session }))
+  await expect.poll(() => follower.names().at(-1)).toBe('done')
+  const closed = () => follower.heard.filter(({ event }) => event === 'done').slice(1)
+  const ends = (status: string) => ({ event: 'done', runId, data: { runId, status } })
+  return { session, follower, closed, ends }
+}
+
+await onEachDatabase('a question that nobody decides', ({ databaseUrl }) => {
+  it.each(['is stopped', 'gives way to a newer message', 'waits too long'])(
+    'is over for who follows the session: it %s',
+    async (how) => {
+      const own = ear()
+      const model = scriptedModel([call('fell', { tree: 'yew' }), 'Something else.'])
+      const env = {
+        APPROVAL_RETENTION_DAYS: '1',
+        ...(databaseUrl && { DATABASE_URL: databaseUrl }),
+      }
+      await using app = await testApp({ plugins: [own.plugin], model, env, clock: new TestClock() })
+      const user = await app.user()
+      const { session, closed, ends } = await asked(user, own, own)
+      if (how === 'is stopped') expect(await own.turns.abort({ user, session })).toBe(true)
+      else if (how === 'waits too long') await app.clock.advance('3d')
+      else await user.say('Something else', { sessionId: session })
+      await expect.poll(closed).not.toEqual([])
+      expect(closed()[0]).toMatchObject(ends(how === 'is stopped' ? 'aborted' : 'interrupted'))
+      expect(own.did).toEqual([])
+    },
+  )
+})
+
 await onPostgres('a reply that another replica says', ({ databaseUrl }) => {
   it('is followed, cut, and told to be cut here', async () => {
     const text = Array.from({ length: 2000 }, (_, nth) => `word${nth} `)
@@ -265,5 +309,21 @@ await onPostgres('a reply that another replica says', ({ databaseUrl }) => {
     await expect.poll(() => follower.names().at(-1)).toBe('cut')
     const { messages } = (await user.get(`/messages/${session}`)).body
     expect(messages.at(-1)).toMatchObject({ content: 'word0', cut: true })
+  })
+
+  it('asks something there, and is stopped here', async () => {
+    const replica = async () => {
+      const own = ear()
+      const model = scriptedModel([call('fell', { tree: 'yew' })])
+      const options = { plugins: [own.plugin], model, env: { DATABASE_URL: databaseUrl ?? '' } }
+      const app = await testApp(options)
+      onTestFinished(() => app.close())
+      return { app, ear: own }
+    }
+    const [here, there] = [await replica(), await replica()]
+    const user = await here.app.user()
+    const { session, closed, ends } = await asked(user, here.ear, there.ear)
+    expect(await here.ear.turns.abort({ user, session })).toBe(true)
+    await expect.poll(closed).toMatchObject([ends('aborted')])
   })
 })

@@ -262,17 +262,19 @@ export class Conversation {
       this.#line.notice(told.data.code, told.data.error)
       this.announce(told.data.error)
     } else if (told.event === 'done') {
+      const { status } = told.data
+      const hasWaited = this.#waiting?.runId === run.id && status !== 'waiting'
+      if (hasWaited) this.#decided()
       // Somebody has stopped it, here or elsewhere: who is told to stop falls silent.
-      if (told.data.status === 'aborted') this.#stopped(run)
+      if (status === 'aborted') this.#stopped(run, hasWaited)
       this.#over(run)
     }
   }
 
-  #stopped(run: Told): void {
-    if (this.#waiting?.runId === run.id) this.#decided()
+  #stopped(run: Told, hasWaited: boolean): void {
     if (run.isCut) return
     run.isCut = true
-    if (this.#speaker.runs.has(run.id)) void this.#silence().then(() => this.#silent())
+    if (hasWaited || this.#speaker.runs.has(run.id)) void this.#silence().then(() => this.#silent())
     else if (!this.#speaker.isBusy) this.#silent()
   }
 

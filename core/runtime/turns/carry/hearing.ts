@@ -38,7 +38,11 @@ export function hearingOf(hearers: Hearers): Hearing {
     events: (runIds) => {
       for (const runId of runIds) followers.wake(runId)
     },
-    ended: () => carrier.nudge(),
+    ended: ([sessionId = '', runId = '', requestId = '', status]) => {
+      carrier.nudge()
+      if (status === 'aborted' || status === 'interrupted')
+        watchers.closed(sessionId, { runId, requestId, status })
+    },
     began: first((runId, sessionId) => {
       if (!carrier.live.has(runId)) watchers.began(sessionId, runId)
       waiting.began(runId)

@@ -2,6 +2,7 @@ import { RuntimeError } from '../../../errors.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
 import type { RunCause, User } from '../../../plugin.ts'
 import { roomNameOf } from '../../base/room-name.ts'
+import { tellClosed } from '../events/closed.ts'
 import type { Followers } from '../events/followers.ts'
 import type { Watchers } from '../events/watchers.ts'
 import { type Beginning, type Begun, beginRun, leaveQueue } from '../journal/begin.ts'
@@ -192,7 +193,7 @@ export class Intake {
     beginning: Beginning,
     refusal: RuntimeError | undefined,
   ): Promise<Started | QueuedTurn> {
-    const { store, carrier, replicas, watchers, settler } = this.#parts
+    const { store, carrier, replicas, watchers } = this.#parts
     const { sessionId, requestId, answers, seat, span } = beginning
     const begun = await this.#record(user, beginning)
     if (begun.outcome === 'waits') {
@@ -206,7 +207,7 @@ export class Intake {
     if (begun.outcome === 'not-waiting') throw await this.#notWaiting(answers?.run)
     if (begun.outcome !== 'begun') throw this.#refused(begun.outcome, beginning)
     const { run, request, room, superseded, closed, previous, redactions, checkpoint } = begun
-    if (closed.length > 0) settler.nudge()
+    if (closed.length > 0) tellClosed(this.#parts, closed)
     this.#rules.at?.('after the run is recorded', run.id)
     if (this.#closing) {
       // The run is recorded and goes on elsewhere: a client that is told to ask again would begin a second one.

@@ -1,20 +1,17 @@
 import { sql } from 'kysely'
 import type { Notices } from '../../notices/notices.ts'
-import type { Settler } from '../gates/settler.ts'
+import { type ClosedRunHearers, tellClosed } from '../events/closed.ts'
 import { isWaiting } from '../indexes/open-runs.ts'
 import { closeWaiting } from '../journal/stop.ts'
 import { unanswered } from '../journal/steps.ts'
 import type { RunRow, RunStore } from '../journal/store.ts'
 import { takeSession } from '../journal/take-session.ts'
 import type { WaitingTurns } from '../waiting/waiting-turns.ts'
-import type { Replicas } from './replicas.ts'
 
 /** What hears of the runs that end because nobody decided. */
-export interface OverdueParts {
+export interface OverdueParts extends ClosedRunHearers {
   readonly store: RunStore
-  readonly settler: Settler
   readonly waiting: WaitingTurns
-  readonly replicas: Replicas
   readonly notices: Notices | undefined
   /** The plugin of a tool. */
   pluginOf(tool: string): string | undefined
@@ -29,7 +26,7 @@ const overdueWords = 'Nobody approved this in time, so it was not done.'
  * transaction that ends a run makes the notice, so its user has one, and has it also after a crash.
  */
 export async function endOverdue(parts: OverdueParts, days: number, most: number): Promise<number> {
-  const { store, settler, waiting, replicas } = parts
+  const { store, waiting } = parts
   const runs = await store.db
     .selectFrom('kernel_runs')
     .selectAll()
@@ -38,34 +35,31 @@ export async function endOverdue(parts: OverdueParts, days: number, most: number
     .limit(most)
     .execute()
   for (const run of runs) {
-    const hasEnded = await store.commits.atomic((trx) => end(parts, trx, run, days))
-    if (!hasEnded) continue
-    replicas.tell(run.session_id, 'ended')
+    const closed = await store.commits.atomic((trx) => end(parts, trx, run, days))
+    if (closed.length === 0) continue
+    tellClosed(parts, closed)
     parts.notices?.tell(run.did, 'run', {
       ...{ runId: run.id, sessionId: run.session_id, state: 'ended', status: 'interrupted' },
     })
   }
-  if (runs.length > 0) {
-    settler.nudge()
-    waiting.nudge()
-  }
+  if (runs.length > 0) waiting.nudge()
   return runs.length
 }
 
-/** Ends one run, unless its user was quicker. */
+/** Ends one run, unless its user was quicker. Resolves to what has ended. */
 async function end(
   { store, notices, pluginOf }: OverdueParts,
   trx: RunStore['db'],
   run: RunRow,
   days: number,
-): Promise<boolean> {
+): Promise<RunRow[]> {
   // Whoever decides now takes the session's row, too.
-  if (!(await takeSession(trx, run.session_id))) return false
+  if (!(await takeSession(trx, run.session_id))) return []
   const calls = unanswered(await store.stepsOf(run, trx))
   const closed = await closeWaiting(store, trx, [run.id], {
     ...{ status: 'interrupted', cause: 'expired', words: overdueWords },
   })
-  if (closed.length === 0) return false
+  if (closed.length === 0) return closed
   const plugin = calls.map(({ name }) => pluginOf(name)).find((name) => name !== undefined)
   const session = await trx
     .selectFrom('kernel_sessions')
@@ -82,5 +76,5 @@ async function end(
     runId: run.id,
     key: `run:${run.id}:overdue`,
   })
-  return true
+  return closed
 }

@@ -11,7 +11,7 @@ import { channelOfRun, channelOfSession, runChannel } from '../journal/write.ts'
 export type Word =
   /** Runs have new events in the database. */
   | 'events'
-  /** A run has ended. */
+  /** A run has ended. Of one that waited for a person: its session, its run, its request and how it ended. */
   | 'ended'
   /** A run has begun: its id, then its session's. */
   | 'began'

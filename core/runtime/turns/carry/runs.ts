@@ -5,6 +5,7 @@ import type { Message, PluginSessions, Turns, User } from '../../../plugin.ts'
 import type { IncomingAnswer } from '../clients/client-answers.ts'
 import { Clients } from '../clients/clients.ts'
 import { Batcher } from '../events/batcher.ts'
+import { type ClosedRunHearers, tellClosed } from '../events/closed.ts'
 import { Followers } from '../events/followers.ts'
 import { type OpenRun, openRuns } from '../events/open-calls.ts'
 import { RunNews } from '../events/news.ts'
@@ -65,6 +66,7 @@ export class Runs {
   readonly #watchers = new Watchers((sessionId) => this.#replicas.session(sessionId))
   readonly #waiting: WaitingTurns
   readonly #takingBack: TakingBack
+  readonly #told: ClosedRunHearers
   readonly #seats: Seats | undefined
   #closing: Promise<void> | undefined
 
@@ -81,6 +83,7 @@ export class Runs {
     const settler = (this.#settler = new Settler({ ...own, notices: endNotices }))
     this.#speaker = new Speaker({ ...own, watchers: this.#watchers, notices }, options)
     const replicas = (this.#replicas = new Replicas({ store, log }))
+    this.#told = { settler, replicas, watchers: this.#watchers }
     this.#followers = new Followers(this.#store, log, {
       enter: (runId, onReady) => replicas.run(runId, onReady),
       tell: (sessionId, runId) => replicas.tell(sessionId, 'follows', runId),
@@ -285,9 +288,8 @@ export class Runs {
       this.#settler.nudge()
     }
     if (stopped.closed?.length) {
-      this.#settler.nudge()
+      tellClosed(this.#told, stopped.closed)
       this.#waiting.nudge()
-      this.#replicas.tell(sessionId, 'ended')
     }
     return stopped.isKnown
   }
@@ -359,10 +361,9 @@ export class Runs {
 
   /** Ends runs that have waited so many days for a person, at most so many of them; resolves to how many there were. */
   endOverdue(days: number, most: number): Promise<number> {
-    const parts = { settler: this.#settler, waiting: this.#waiting, replicas: this.#replicas }
+    const parts = { ...this.#told, waiting: this.#waiting, store: this.#store }
     const { pluginOf } = this.gates
-    const { notices } = this.#options
-    return endOverdue({ ...parts, store: this.#store, notices, pluginOf }, days, most)
+    return endOverdue({ ...parts, notices: this.#options.notices, pluginOf }, days, most)
   }
 
   /** Deletes what only the replay of old runs needs. */

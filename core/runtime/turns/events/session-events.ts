@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { RuntimeError } from '../../../errors.ts'
 import type { FollowedEvent, Log } from '../../../plugin.ts'
 import type { SentEvent } from './reader.ts'
-import type { SessionCut } from './watchers.ts'
+import type { ClosedRun, SessionCut } from './watchers.ts'
 
 /** How many runs may wait for a follower that reads too slowly, before the following ends. */
 const mostWaiting = 100
@@ -18,6 +18,7 @@ export interface FollowingParts {
     onRun(runId: string): void
     onDeleted(): void
     onCut(cut: SessionCut): void
+    onClosed(run: ClosedRun): void
   }): () => void
   /** The id of the run under way. */
   underway(): Promise<string | undefined>
@@ -27,10 +28,10 @@ export interface FollowingParts {
 /** Follows every run of a session, one after the other, whichever process carries it. */
 export class SessionEvents {
   readonly #parts: FollowingParts
-  /** The runs that are still to be read, the runs that were named already, and the replies that were cut meanwhile. */
+  /** The runs that are still to be read, those that were named already, and what happened meanwhile to those before them. */
   readonly #runs: string[] = []
   readonly #named = new Set<string>()
-  readonly #cuts: SessionCut[] = []
+  readonly #meanwhile: FollowedEvent[] = []
   #wake = () => {}
   #isOver = false
 
@@ -39,26 +40,24 @@ export class SessionEvents {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<FollowedEvent, void, void> {
-    const { signal, watch, underway } = this.#parts
+    const { sessionId, signal, watch, underway } = this.#parts
     const end = () => this.#end()
     if (signal?.aborted) end()
     signal?.addEventListener('abort', end, { once: true })
     const leave = watch({
       onRun: (runId) => this.#name(runId),
       onDeleted: end,
-      onCut: (cut) => {
-        if (this.#cuts.push(cut) > mostWaiting) end()
-        else this.#wake()
-      },
+      onCut: (cut) => this.#tell(cutEvent(cut)),
+      onClosed: (run) => this.#tell(closedEvent(run, sessionId)),
     })
     try {
       const runId = await underway()
       if (runId !== undefined) this.#name(runId)
       while (!this.#isOver) {
-        yield* this.#cutsSoFar()
+        yield* this.#meanwhile.splice(0)
         const next = this.#runs.shift()
         if (next !== undefined) yield* this.#run(next)
-        else if (this.#cuts.length === 0 && !this.#isOver) await this.#untilWoken()
+        else if (this.#meanwhile.length === 0 && !this.#isOver) await this.#untilWoken()
       }
     } finally {
       leave()
@@ -91,8 +90,8 @@ export class SessionEvents {
     }
     try {
       for (let { asked, settled } = ask(); !this.#isOver;) {
-        yield* this.#cutsSoFar()
-        if (!asked.got && this.#cuts.length === 0) await this.#untilWoken(settled)
+        yield* this.#meanwhile.splice(0)
+        if (!asked.got && this.#meanwhile.length === 0) await this.#untilWoken(settled)
         const { got } = asked
         if (!got) continue
         if (got.done) return
@@ -109,8 +108,9 @@ export class SessionEvents {
     }
   }
 
-  *#cutsSoFar(): Generator<FollowedEvent, void, void> {
-    for (const cut of this.#cuts.splice(0)) yield cutEvent(cut)
+  #tell(event: FollowedEvent): void {
+    if (this.#meanwhile.push(event) > mostWaiting) this.#end()
+    else this.#wake()
   }
 
   #name(runId: string): void {
@@ -143,3 +143,9 @@ const cutEvent = ({ runId, requestId, messageId, chars }: SessionCut): FollowedE
   event: 'cut',
   data: { runId, ...(messageId !== undefined && { messageId }), chars },
 })
+
+/** A run that waited for a person has told its end, which is not its last word: it is over now. */
+const closedEvent = (
+  { runId, requestId, status }: ClosedRun,
+  sessionId: string,
+): FollowedEvent => ({ runId, requestId, event: 'done', data: { runId, sessionId, status } })

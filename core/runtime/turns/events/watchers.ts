@@ -1,3 +1,5 @@
+import type { WaitingEnd } from '../journal/stop.ts'
+
 /** A reply of a session ends where its user stopped listening. `messageId` is missing where nothing of it is left. */
 export interface SessionCut {
   readonly runId: string
@@ -6,11 +8,19 @@ export interface SessionCut {
   readonly chars: number
 }
 
+/** A run of a session that waited for a person, and has ended without a decision. */
+export interface ClosedRun {
+  readonly runId: string
+  readonly requestId: string
+  readonly status: WaitingEnd['status']
+}
+
 /** What somebody who watches a session wants to hear. */
 export interface Watcher {
   onRun(runId: string): void
   onDeleted?(): void
   onCut?(cut: SessionCut): void
+  onClosed?(run: ClosedRun): void
 }
 
 /** Who in this process watches which sessions: told of every run that begins there, and of the session's end. */
@@ -58,5 +68,10 @@ export class Watchers {
   /** A reply of the session was cut, here or in another process. */
   cut(sessionId: string, cut: SessionCut): void {
     for (const { onCut } of this.#ofSession.get(sessionId) ?? []) onCut?.(cut)
+  }
+
+  /** A run of the session that waited for a person has ended without a decision, here or in another process. */
+  closed(sessionId: string, run: ClosedRun): void {
+    for (const { onClosed } of this.#ofSession.get(sessionId) ?? []) onClosed?.(run)
   }
 }

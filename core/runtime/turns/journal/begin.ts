@@ -68,7 +68,7 @@ export type Begun =
       /** Runs of the session that must end first. */
       readonly superseded: readonly string[]
       /** Runs of the session that waited for a person, and have ended now. */
-      readonly closed: readonly string[]
+      readonly closed: readonly RunRow[]
     } & Before)
 
 /** How many turns may wait in one session. */

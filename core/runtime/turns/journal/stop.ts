@@ -27,7 +27,7 @@ export interface Stopped {
   readonly runIds: readonly string[]
   readonly isKnown: boolean
   /** The runs that waited for a person, and are closed now: the session is free. */
-  readonly closed?: readonly string[]
+  readonly closed?: readonly RunRow[]
   /** The turn that waited for its beginning, and waits no more. */
   readonly unqueued?: string
 }
@@ -84,7 +84,7 @@ export async function stopOpenRuns(
   sessionId: string,
   stop: Stop,
   requestId?: string,
-): Promise<{ carried: string[]; closed: string[] }> {
+): Promise<{ carried: string[]; closed: RunRow[] }> {
   let open = trx
     .selectFrom('kernel_runs')
     .selectAll()
@@ -104,7 +104,7 @@ export async function stopOpenRuns(
       ? { status: 'aborted', cause: 'stopped' }
       : { status: 'interrupted', cause: 'superseded' }
   const closed = await closeWaiting(store, trx, ids, end)
-  return { carried: ids.filter((id) => !closed.includes(id)), closed }
+  return { carried: ids.filter((id) => !closed.some((row) => row.id === id)), closed }
 }
 
 /** How a run ends that waited for a person, and what the model reads of the calls that nobody decided about. */
@@ -114,13 +114,13 @@ export interface WaitingEnd {
   readonly words?: string
 }
 
-/** Closes those of the runs that wait for a person: each unanswered call gets a result. Resolves to their ids. */
+/** Closes those of the runs that wait for a person: each unanswered call gets a result. Resolves to them. */
 export async function closeWaiting(
   store: RunStore,
   trx: RunDatabase,
   ids: readonly string[],
   { words = neverApproved, ...end }: WaitingEnd,
-): Promise<string[]> {
+): Promise<RunRow[]> {
   const waiting = await trx
     .updateTable('kernel_runs')
     .set(end)
@@ -129,7 +129,7 @@ export async function closeWaiting(
     .returningAll()
     .execute()
   for (const run of waiting) await answerWaitingCalls(store, trx, run, words)
-  return waiting.map(({ id }) => id)
+  return waiting
 }
 
 /** What the model reads of a call that a person was asked about when the run ended. */

@@ -40,8 +40,8 @@ async function begin(steps: readonly ScriptedStep[], options: CallAppOptions = {
   return { ...made, page, callId, say, state }
 }
 
-/** A call in which the agent waits for a decision. */
-async function asked(answers: readonly ScriptedStep[], question?: string) {
+/** A call in which the agent begins to ask for a decision. */
+async function begun(answers: readonly ScriptedStep[], question?: string) {
   const { plugin, seen } = bank(question)
   const made = await begin([calling('pay', { amount: 5 }), ...answers], { plugins: [plugin] })
   made.say('Pay the rent.')
@@ -49,10 +49,16 @@ async function asked(answers: readonly ScriptedStep[], question?: string) {
     .poll(() => made.page.of('approval'), patient)
     .toMatchObject([{ toolName: 'pay', args: { amount: 5 } }])
   await expect.poll(() => made.page.beeps, patient).toBeGreaterThan(5) // it is asked aloud
-  await expect.poll(made.state, patient).toBe('waiting')
   const runId = made.page.of('approval')[0]?.runId ?? ''
   const decide = (decision: string) => made.user.post(`/runs/${runId}/resume`, { decision })
   return { ...made, seen, decide }
+}
+
+/** A call in which the agent has asked, and waits. */
+async function asked(answers: readonly ScriptedStep[], question?: string) {
+  const made = await begun(answers, question)
+  await expect.poll(made.state, patient).toBe('waiting')
+  return made
 }
 
 test('a spoken yes decides nothing; a decision on any page is heard, and the result is said', async () => {
@@ -155,4 +161,46 @@ test('a turn that fails says so in a sentence, and the next one is answered', as
   say('Again')
   await expect.poll(() => page.said.endsWith('Better.'), patient).toBe(true)
   expect((await user.get(`/calls/${callId}`)).body.callStatus).toBe('active')
+})
+
+test('a message typed in another tab takes the place of the question: it closes, and the answer is said', async () => {
+  const { user, sessionId, page, seen, decide, state, history } = await asked(['Instead of it.'])
+  const spoken = page.said
+  await user.say('Something else.', { sessionId })
+  await expect.poll(() => page.of('decided').length, patient).toBe(1)
+  await expect.poll(() => page.said, patient).toBe(`${spoken}Instead of it.`)
+  await expect.poll(state, patient).toBe('listening')
+  // Nobody decides about it any more, and what it asked for is not done.
+  expect((await decide('approve')).status).toBe(409)
+  expect(seen.paid).toBe(0)
+  expect((await history()).at(-1)?.content).toBe('Instead of it.')
+})
+
+test('words that wait for the decision are answered after the message that took its place', async () => {
+  const { user, sessionId, page, say, seen, state } = await asked([
+    'Instead of it.',
+    'To the words.',
+  ])
+  say('What does it cost?')
+  await expect.poll(() => page.said.includes('decide on the page first'), patient).toBe(true)
+  await user.say('Something else.', { sessionId })
+  await expect.poll(() => page.said.endsWith('Instead of it.To the words.'), patient).toBe(true)
+  await expect.poll(state, patient).toBe('listening')
+  expect([page.of('decided').length, seen.paid]).toEqual([1, 0])
+})
+
+test('a stop in another tab while the agent asks: it falls silent, the question closes, and the next words are answered', async () => {
+  const question = `Shall I pay ${Array.from({ length: 40 }, (_, i) => `${i} dollars`).join(' and ')}?`
+  const { user, sessionId, page, say, seen, decide, state } = await begun(['Next.'], question)
+  expect((await user.post('/messages/abort', { sessionId })).status).toBeLessThan(300)
+  await expect.poll(() => page.of('decided').length, patient).toBe(1)
+  await expect.poll(state, patient).toBe('listening')
+  const heard = page.beeps
+  const from = page.levels.length
+  await expect.poll(() => page.levels.length - from, patient).toBeGreaterThan(50)
+  expect(page.beeps).toBeLessThanOrEqual(heard + 1)
+  expect((await decide('approve')).status).toBe(409)
+  say('Hello')
+  await expect.poll(() => page.said.endsWith('Next.'), patient).toBe(true)
+  expect(seen.paid).toBe(0)
 })
