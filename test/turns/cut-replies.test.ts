@@ -243,6 +243,12 @@ await onEachDatabase('a reply that its user stopped listening to', ({ databaseUr
     expect(one.heard.find(({ event }) => event === 'run')?.requestId).toBeTruthy()
     leaving.abort()
     await one.over
+    // Who comes later goes back to a run, and hears all that came after it.
+    const late = heardBy(ear.turns.follow({ user, session, since: runId ?? '' }))
+    await expect.poll(() => late.names()).toEqual(['run', 'message', 'done'])
+    const [{ runId: second = '' } = {}] = two.heard
+    const later = heardBy(ear.turns.follow({ user, session, since: second }))
+    await expect.poll(() => later.heard).toEqual(two.heard)
     await user.delete(`/sessions/${session}`)
     await two.over
   })
@@ -255,7 +261,7 @@ async function asked(user: TestUser, begins: Ear, hears: Ear) {
   const turn = begins.turns.start({ user, message: 'Fell the yew', approvals: 'events' })
   const { sessionId: session, runId = '' } = await turn.begun
   const follower = heardBy(hears.turns.follow({ user, session }))
-  await expect.poll(() => follower.names().at(-1)).toBe('done')
+  await expect.poll(() => follower.names()).toEqual(['run', 'tool_call', 'interrupt', 'done'])
   const closed = () => follower.heard.filter(({ event }) => event === 'done').slice(1)
   const ends = (status: string) => ({ event: 'done', runId, data: { runId, status } })
   return { session, follower, closed, ends }

@@ -255,6 +255,7 @@ const openFields = z.strictObject({
 const followedFields = z.strictObject({
   user: someUser,
   session: nameText,
+  since: nameText.optional(),
   signal: z.instanceof(AbortSignal).optional(),
 })
 

@@ -2,7 +2,6 @@ import { type FollowedEvent, RuntimeError } from '#core'
 import type { FromMedia } from '../media/messages.ts'
 import type { EndedBy } from '../tables.ts'
 import { Ears } from './ears.ts'
-import { turnNameOf } from './begin-turn.ts'
 import { type PageFrame, readFrame } from './frames.ts'
 import { Line } from './line.ts'
 import { type Phrases, phrasesIn, plainWords, wordsOf } from './phrases.ts'
@@ -15,6 +14,7 @@ import { type Heard, Speaker } from './speaker.ts'
 import { spokenText } from './spoken-text.ts'
 import { startTurn } from './start-turn.ts'
 import { toSay } from './to-say.ts'
+import { cutReplies, refuse, turnNameOf } from './turns-of-call.ts'
 
 /** A cough is over after so long (1.2 s in the page); a tool that is slower is excused; silence is longer after a word that goes on. */
 const waits = {
@@ -232,12 +232,7 @@ export class Conversation {
   }
 
   #reject({ runId }: { readonly runId: string }): void {
-    const { turns, call, log } = this.#options
-    const turn = turns.resume({ user: { did: call.did }, runId, decision: 'reject' })
-    turn.ended.catch(() => undefined)
-    turn.begun.catch((error: unknown) =>
-      log.info({ err: error }, 'A refusal in a call came too late'),
-    )
+    refuse(this.#options, runId)
     this.announce(this.#phrases.rejected)
   }
 
@@ -246,6 +241,7 @@ export class Conversation {
     if (told.event === 'run') {
       if (told.data.partialLength !== undefined) run.sentences.backTo(told.data.partialLength)
       run.isOver = false
+      if (!this.heard) this.#isHeardTo(run.id, 0)
       // Nothing begins in a session that waits: somebody has decided, or has ended what waited.
       this.#decided()
       if (!this.#speaker.isBusy && !run.isCut) this.#line.show('thinking')
@@ -258,7 +254,7 @@ export class Conversation {
           if (!this.#speaker.isBusy && !run.isCut) this.announce(this.#phrases.moment)
         }, waits.momentMs)
     } else if (told.event === 'interrupt' && !run.isCut) this.#ask(run, told.data)
-    else if (told.event === 'error' && !run.isCut) {
+    else if (told.event === 'error' && !run.isCut && !this.#wasOver(run)) {
       this.#line.notice(told.data.code, told.data.error)
       this.announce(told.data.error)
     } else if (told.event === 'done') {
@@ -347,7 +343,7 @@ export class Conversation {
     this.interruptions++
     this.#line.send({ type: 'hold' })
     this.#line.show('held')
-    const cut = this.#silence().then(() => this.#cut(open))
+    const cut = this.#silence().then(() => cutReplies(this.#options, open, this.heard))
     // The next turn, and whoever looks at the history once the agent listens, find the reply ended.
     this.#before = Promise.all([this.#before, cut]).then(() => {
       if (this.#line.state === 'held' && !this.#speaker.isHeld) this.#silent()
@@ -367,28 +363,26 @@ export class Conversation {
   async #endRun(run: Told): Promise<void> {
     this.#runs.silence(run)
     if (this.#speaker.runs.has(run.id)) await this.#silence()
-    await this.#cut([run])
+    await cutReplies(this.#options, [run], this.heard)
   }
 
-  async #cut(runs: readonly Told[]): Promise<void> {
-    const { turns, call, log } = this.#options
-    const where = { user: { did: call.did }, session: call.sessionId, finishWrites: true }
-    const said = this.heard
-    const cutting = runs.map(({ id }) =>
-      turns.cut({ ...where, runId: id, chars: said?.runId === id ? said.chars : 0 }),
-    )
-    for (const one of await Promise.allSettled(cutting))
-      if (one.status === 'rejected')
-        log.warn({ err: one.reason }, 'A reply that was interrupted could not be cut')
+  /** In the call that this one replaces all of the run was said: the words of its end, too. */
+  #wasOver({ id, sentences }: Told): boolean {
+    const { heardBefore } = this.#options
+    return heardBefore?.runId === id && heardBefore.chars > sentences.text.length
   }
 
   #isHeardTo(runId: string, chars: number): void {
+    if (this.heard?.runId === runId && this.heard.chars === chars) return
     this.heard = { runId, chars }
     this.#options.onHeard()
   }
 
   #silent(): void {
     if (this.#endsAfterwards && this.#runs.areOver) return this.end(this.#endsAfterwards)
+    // A call that replaces this one has nothing of it to say.
+    const last = this.#runs.areOver ? this.#runs.last : undefined
+    if (last && !this.#waiting) this.#isHeardTo(last.id, last.sentences.text.length + 1)
     if (this.#waiting) this.#line.show('waiting')
     else this.#line.show(this.#runs.areOver ? 'listening' : 'thinking')
     this.#quiet.broken()

@@ -77,6 +77,11 @@ export class Runs {
     )
   }
 
+  /** The run that was heard of last. */
+  get last(): Told | undefined {
+    return [...this.#runs.values()].at(-1)
+  }
+
   /** Silences the runs that somebody speaks over: those under way and those that are being said, but for the one that waits. */
   interrupt(said: ReadonlySet<string>, waiting: string | undefined): Told[] {
     const open = [...this.#runs.values()].filter(

@@ -1,5 +1,5 @@
 import { setTimeout as rest } from 'node:timers/promises'
-import { type TakenWords, beginTurn } from './begin-turn.ts'
+import { type TakenWords, beginTurn } from './turns-of-call.ts'
 import type { ConversationOptions } from './options.ts'
 import type { OpenWords, Runs, Told } from './runs.ts'
 

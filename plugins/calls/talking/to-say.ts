@@ -1,27 +1,27 @@
-import { type FollowedEvent, RuntimeError } from '#core'
+import type { FollowedEvent } from '#core'
 import type { ConversationOptions } from './options.ts'
 
-type Wanted = Pick<ConversationOptions, 'turns' | 'call' | 'heardBefore'>
+type Wanted = Pick<ConversationOptions, 'turns' | 'call' | 'log' | 'heardBefore'>
 
-/** What is to be said in a call: the rest of what a call was saying that this one replaces, then every run of the session. */
+/**
+ * What is to be said in a call: every run of the session. In a call that replaces another it begins with the run that was being said
+ * there: its reply may be longer than what could be said of it, and others may have followed.
+ */
 export async function* toSay(wanted: Wanted, signal: AbortSignal): AsyncGenerator<FollowedEvent> {
   const { turns, call, heardBefore } = wanted
-  const user = { did: call.did }
-  // Also a run that has ended: its reply may be longer than what could be said of it.
-  if (heardBefore) yield* runOf(wanted, heardBefore.runId, signal)
-  yield* turns.follow({ user, session: call.sessionId, signal })
+  const session = { user: { did: call.did }, session: call.sessionId }
+  const since = heardBefore && { since: heardBefore.runId }
+  for await (const told of turns.follow({ ...session, ...since, signal }))
+    if (told.event !== 'interrupt' || (await isOpen(wanted, told.runId))) yield told
 }
 
-async function* runOf(
-  { turns, call }: Wanted,
-  runId: string,
-  signal: AbortSignal,
-): AsyncGenerator<FollowedEvent> {
+/** Whether a question still waits for a decision. */
+async function isOpen({ turns, call, log }: Wanted, runId: string): Promise<boolean> {
   try {
-    for await (const event of turns.events({ user: { did: call.did }, runId, signal }))
-      yield { ...event, runId, requestId: '' }
+    const { waiting } = await turns.open({ user: { did: call.did }, session: call.sessionId })
+    return waiting?.runId === runId
   } catch (error) {
-    // The run is gone: there is no rest.
-    if (!(error instanceof RuntimeError && error.code === 'NOT_FOUND')) throw error
+    log.warn({ err: error }, 'It is not known whether a question of a call is still open')
+    return true
   }
 }

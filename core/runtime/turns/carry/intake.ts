@@ -206,8 +206,8 @@ export class Intake {
       return { runId: begun.run.id, requestId, sessionId: begun.run.session_id }
     if (begun.outcome === 'not-waiting') throw await this.#notWaiting(answers?.run)
     if (begun.outcome !== 'begun') throw this.#refused(begun.outcome, beginning)
-    const { run, request, room, superseded, closed, previous, redactions, checkpoint } = begun
-    if (closed.length > 0) tellClosed(this.#parts, closed)
+    const { run, request, room, superseded, previous, redactions, checkpoint } = begun
+    if (begun.closed.length > 0) tellClosed(this.#parts, begun.closed)
     this.#rules.at?.('after the run is recorded', run.id)
     if (this.#closing) {
       // The run is recorded and goes on elsewhere: a client that is told to ask again would begin a second one.

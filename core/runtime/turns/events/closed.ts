@@ -1,16 +1,15 @@
-import type { Settler } from '../gates/settler.ts'
 import type { RunRow } from '../journal/store.ts'
-import type { Replicas } from '../carry/replicas.ts'
 import type { Watchers } from './watchers.ts'
 
 /** Who hears of runs that waited for a person and ended without a decision. */
 export interface ClosedRunHearers {
-  readonly settler: Pick<Settler, 'nudge'>
+  readonly settler: { nudge(): void }
   readonly watchers: Pick<Watchers, 'closed'>
-  readonly replicas: Pick<Replicas, 'tell'>
+  /** The other processes. */
+  readonly replicas: { tell(sessionId: string, word: 'ended', ...facts: readonly string[]): void }
 }
 
-/** Tells that runs of a session waited for a person and ended without a decision: no process carries them that would tell it. */
+/** Tells that runs waited for a person and ended without a decision: no process carries them that would tell it. */
 export function tellClosed(hearers: ClosedRunHearers, rows: readonly RunRow[]): void {
   const { settler, watchers, replicas } = hearers
   settler.nudge()

@@ -5,7 +5,7 @@ import type { SentEvent } from './reader.ts'
 import type { ClosedRun, SessionCut } from './watchers.ts'
 
 /** How many runs may wait for a follower that reads too slowly, before the following ends. */
-const mostWaiting = 100
+export const mostWaiting = 100
 /** How long to wait with a run whose events cannot be read just now. */
 const pauseMs = 1_000
 
@@ -20,8 +20,8 @@ export interface FollowingParts {
     onCut(cut: SessionCut): void
     onClosed(run: ClosedRun): void
   }): () => void
-  /** The id of the run under way. */
-  underway(): Promise<string | undefined>
+  /** The ids of the runs that are told first. */
+  begun(): Promise<readonly string[]>
   subscribe(runId: string, after: number): Promise<AsyncIterableIterator<SentEvent>>
 }
 
@@ -40,7 +40,7 @@ export class SessionEvents {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<FollowedEvent, void, void> {
-    const { sessionId, signal, watch, underway } = this.#parts
+    const { sessionId, signal, watch, begun } = this.#parts
     const end = () => this.#end()
     if (signal?.aborted) end()
     signal?.addEventListener('abort', end, { once: true })
@@ -51,8 +51,7 @@ export class SessionEvents {
       onClosed: (run) => this.#tell(closedEvent(run, sessionId)),
     })
     try {
-      const runId = await underway()
-      if (runId !== undefined) this.#name(runId)
+      for (const runId of await begun()) this.#name(runId)
       while (!this.#isOver) {
         yield* this.#meanwhile.splice(0)
         const next = this.#runs.shift()

@@ -1,7 +1,34 @@
 import { sql } from 'kysely'
 import { RuntimeError } from '../../../errors.ts'
 import type { ListedTurn, ListedTurns } from '../../../plugin.ts'
+import { mostWaiting as mostFollowed } from '../events/session-events.ts'
+import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase, RunStatus } from '../journal/tables.ts'
+
+/**
+ * The runs that whoever follows a session is told of first: the one that has yet to end or waits for a person; `since` a run, that
+ * one and all that have begun after it.
+ */
+export async function runsToFollow(
+  store: Pick<RunStore, 'db' | 'newestOpen'>,
+  sessionId: string,
+  since?: string,
+): Promise<readonly string[]> {
+  if (since !== undefined) {
+    const first = store.db.selectFrom('kernel_runs').select('turn')
+    const rows = await store.db
+      .selectFrom('kernel_runs')
+      .select('id')
+      .where('session_id', '=', sessionId)
+      .where('turn', '>=', first.where('id', '=', since).where('session_id', '=', sessionId))
+      .orderBy('turn', 'desc')
+      .limit(mostFollowed)
+      .execute()
+    if (rows.length > 0) return rows.map(({ id }) => id).reverse()
+  }
+  const open = await store.newestOpen(sessionId)
+  return open ? [open.id] : []
+}
 
 /** Which turns are listed, checked. */
 export interface CheckedWant {

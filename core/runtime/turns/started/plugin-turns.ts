@@ -41,7 +41,7 @@ import type { RunStore } from '../journal/store.ts'
 import type { BegunRun, QueuedTurn } from './door.ts'
 import { newestBranch } from '../branches/agreement.ts'
 import { makeEphemeral } from '../sessions/ephemeral.ts'
-import { listTurns } from './list.ts'
+import { listTurns, runsToFollow } from './list.ts'
 import { continuing, placeTurn, type PlacingParts } from './placing.ts'
 import { turnEvents, PluginTurn, type PluginTurnParts, type TakenTurn } from './plugin-turn.ts'
 import { timedId } from '../../base/clock.ts'
@@ -131,14 +131,14 @@ export class PluginTurns implements Turns {
   }
 
   follow(followed: FollowedSession): AsyncIterable<FollowedEvent> {
-    const { runs, plugin, log } = this.#parts
+    const { runs, plugin, log, store } = this.#parts
     return (async function* () {
-      const { user, session: sessionId, signal } = readFollowed(plugin, followed)
+      const { user, session: sessionId, signal, since } = readFollowed(plugin, followed)
       await runs.sessions.demand(user.did, sessionId)
       yield* new SessionEvents({
         ...{ sessionId, signal, log },
         watch: (watcher) => runs.watch(sessionId, watcher),
-        underway: async () => (await runs.underway(sessionId)).run?.runId,
+        begun: () => runsToFollow(store, sessionId, since),
         subscribe: (runId, after) => runs.subscribe(runId, after),
       })
     })()

@@ -1,4 +1,5 @@
 import type { Turns } from '#core'
+import type { Heard } from './speaker.ts'
 import type { ConversationOptions } from './options.ts'
 
 /** What is known of a turn once it has begun, or waits. */
@@ -26,4 +27,28 @@ export async function beginTurn(
   })
   turn.ended.catch(() => undefined)
   return turn.begun
+}
+
+/** Ends replies where the person stopped listening. A tool that writes comes to its end first. */
+export async function cutReplies(
+  { turns, call, log }: ConversationOptions,
+  runs: readonly { readonly id: string }[],
+  heard: Heard | undefined,
+): Promise<void> {
+  const where = { user: { did: call.did }, session: call.sessionId, finishWrites: true }
+  const cutting = runs.map(({ id }) =>
+    turns.cut({ ...where, runId: id, chars: heard?.runId === id ? heard.chars : 0 }),
+  )
+  for (const one of await Promise.allSettled(cutting))
+    if (one.status === 'rejected')
+      log.warn({ err: one.reason }, 'A reply that was interrupted could not be cut')
+}
+
+/** Refuses what a run asks for. */
+export function refuse({ turns, call, log }: ConversationOptions, runId: string): void {
+  const turn = turns.resume({ user: { did: call.did }, runId, decision: 'reject' })
+  turn.ended.catch(() => undefined)
+  turn.begun.catch((error: unknown) =>
+    log.info({ err: error }, 'A refusal in a call came too late'),
+  )
 }
