@@ -251,7 +251,9 @@ if (role === 'serve') await serve()
 else if (role === 'chat') await chat(url, oracleDid)
 else if (process.argv[1] === import.meta.filename) {
   await benchCalls()
-  // What is measured in a page is a program of its own, with the types of a browser.
-  const inPage = join(import.meta.dirname, 'client/interrupting.ts')
-  spawnSync(process.execPath, [...process.execArgv, inPage], { stdio: 'inherit' })
+  // What is measured in a page are programs of their own, with the types of a browser.
+  for (const name of ['interrupting', 'looking']) {
+    const inPage = join(import.meta.dirname, `client/${name}.ts`)
+    spawnSync(process.execPath, [...process.execArgv, inPage], { stdio: 'inherit' })
+  }
 }

@@ -39,9 +39,9 @@ export interface Turns {
   redact(turn: WhichTurn & { readonly requestId: string }): Promise<boolean>
   /**
    * Hears every run of a session, whoever began it and whichever process carries it: first what was said so far of a run that is
-   * under way or waits for a person, then each run as it goes on. A run that waits for a person tells `done` once more where it ends without a decision. The
-   * following ends with the session, with the server, or when `signal` fires. Rejects with `NOT_FOUND` where the user has no such
-   * session.
+   * under way or waits for a person, then each run as it goes on. A run that waits for a person tells `done` once more where it
+   * ends without a decision. The following ends with the session, with the server, or when `signal` fires. Rejects with
+   * `NOT_FOUND` where the user has no such session.
    */
   follow(session: FollowedSession): AsyncIterable<FollowedEvent>
   /**

@@ -5,7 +5,7 @@ import type { SentEvent } from './reader.ts'
 import type { ClosedRun, SessionCut } from './watchers.ts'
 
 /** How many runs may wait for a follower that reads too slowly, before the following ends. */
-export const mostWaiting = 100
+export const mostBehind = 100
 /** How long to wait with a run whose events cannot be read just now. */
 const pauseMs = 1_000
 
@@ -108,7 +108,7 @@ export class SessionEvents {
   }
 
   #tell(event: FollowedEvent): void {
-    if (this.#meanwhile.push(event) > mostWaiting) this.#end()
+    if (this.#meanwhile.push(event) > mostBehind) this.#end()
     else this.#wake()
   }
 
@@ -116,8 +116,8 @@ export class SessionEvents {
     if (this.#named.has(runId)) return
     this.#named.add(runId)
     const [oldest] = this.#named
-    if (this.#named.size > mostWaiting && oldest !== undefined) this.#named.delete(oldest)
-    if (this.#runs.push(runId) > mostWaiting) this.#end()
+    if (this.#named.size > mostBehind && oldest !== undefined) this.#named.delete(oldest)
+    if (this.#runs.push(runId) > mostBehind) this.#end()
     else this.#wake()
   }
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { RuntimeError } from '../../../errors.ts'
 import type { ListedTurn, ListedTurns } from '../../../plugin.ts'
-import { mostWaiting as mostFollowed } from '../events/session-events.ts'
+import { mostBehind } from '../events/session-events.ts'
 import type { RunStore } from '../journal/store.ts'
 import type { RunDatabase, RunStatus } from '../journal/tables.ts'
 
@@ -22,7 +22,7 @@ export async function runsToFollow(
       .where('session_id', '=', sessionId)
       .where('turn', '>=', first.where('id', '=', since).where('session_id', '=', sessionId))
       .orderBy('turn', 'desc')
-      .limit(mostFollowed)
+      .limit(mostBehind)
       .execute()
     if (rows.length > 0) return rows.map(({ id }) => id).reverse()
   }
