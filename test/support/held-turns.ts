@@ -76,16 +76,20 @@ const answer = ({ messages }: ModelRequest): ScriptedStep => {
 /** A call whose turns begin when the test says so. */
 export async function beginHeld(options: CallAppOptions = {}) {
   const held = gate()
-  const made = await callApp(Array(8).fill(answer), { ...options, plugins: [held.plugin] })
+  const plugins = [held.plugin, ...(options.plugins ?? [])]
+  const made = await callApp(Array(8).fill(answer), { ...options, plugins })
   const { page, callId } = await call(made.user, made.sessionId)
   await expect.poll(() => page.of('ready').length, patient).toBe(1)
   const say = (id: string, text: string) => page.send({ type: 'say', id, text })
   const state = () => page.of('state').at(-1)?.state
-  const isHeard = (id: string) =>
-    expect.poll(() => page.of('caption').some((one) => one.id === `say:${id}`), patient).toBe(true)
-  const isHeld = (id: string) =>
+  /** Words by the name of their frame, or, with `heard`, by which of the utterances they were. */
+  const isHeard = (id: string, how = 'say') =>
     expect
-      .poll(() => held.seen.admitted.some((one) => one.endsWith(`say:${id}`)), patient)
+      .poll(() => page.of('caption').some((one) => one.id === `${how}:${id}`), patient)
+      .toBe(true)
+  const isHeld = (id: string, how = 'say') =>
+    expect
+      .poll(() => held.seen.admitted.some((one) => one.endsWith(`${how}:${id}`)), patient)
       .toBe(true)
   return { ...made, ...held, page, callId, say, state, isHeard, isHeld }
 }

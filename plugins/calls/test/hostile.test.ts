@@ -121,12 +121,16 @@ test('frames that are none are passed over; a thousand in a second end the call'
     '{"type":"hello","v":2}',
     say('a'.repeat(8_001)),
     say('é'.repeat(8_192)),
-    `${say('Hello')}${' '.repeat(16_385)}`,
+    say('Hello').padEnd(16_385),
   ])
     page.send(frame)
   page.sendBytes(Buffer.from(say('Hello')))
   await answers(page)
   expect(model.requests).toHaveLength(1)
+  // A frame of 16 KiB is one.
+  const before = page.said.length
+  page.send(say('Is that too long?').padEnd(16_384))
+  await expect.poll(() => page.said.slice(before), patient).toBe('I am here.')
   for (let i = 0; i < 1_000; i++) page.send('{"type":"beat"}')
   const ended = async () => (await user.get(`/calls/${callId}`)).body.endedBy
   await expect.poll(ended, patient).toBe('server')
