@@ -1,58 +1,33 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
-import { z } from 'zod'
-import { definePlugin } from '#core'
+import type { Page } from 'playwright-core'
+import { beforeAll, expect, it, onTestFinished } from 'vitest'
 import { call, scriptedModel, testApp } from '#core/testing'
 import calls from '../../plugins/calls/index.ts'
 import playground from '../../plugins/playground/index.ts'
-import { builtPage } from '../support/built-page.ts'
+import { asksFirst } from '../support/asks-first.ts'
 import { beeps } from '../support/calling-voice.ts'
-import { describeWith, isCommand } from '../support/services.ts'
-import { CallingPage, launchCaller, wavOfSpeech } from './calling/calling-page.ts'
+import { CallingPage, wavOfSpeech } from './calling/calling-page.ts'
+import { describeWithCaller } from './calling/with-caller.ts'
 
 const patient = { timeout: 90_000, interval: 50 }
 
-await describeWith('chromium', 'an approval in a call of a page', (program) => {
-  if (!isCommand('espeak-ng') && !process.env.REQUIRE_ALL)
-    return it.skip('needs espeak-ng: apt-get install espeak-ng', () => {})
-  let browser: Browser
+await describeWithCaller('an approval in a call of a page', (browser) => {
   let spoken: Record<'yes' | 'no', string>
   beforeAll(async () => {
-    await builtPage()
-    browser = await launchCaller(program)
     spoken = { yes: await wavOfSpeech('Yes, please!'), no: await wavOfSpeech('No thank you!') }
   }, 240_000)
-  afterAll(() => browser?.close(), 60_000)
 
   /** A call in which the agent has asked, aloud and on the page, whether it may pay. */
   async function asked() {
     const folder = mkdtempSync(join(tmpdir(), 'calls-approval-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-    const seen = { paid: 0 }
-    const bank = definePlugin({
-      name: 'bank',
-      summary: 'Pays.',
-      visibility: 'always',
-      tools: {
-        pay: {
-          description: 'Pays.',
-          effect: 'write',
-          approve: true,
-          input: z.object({ amount: z.number() }),
-          run: () => {
-            seen.paid++
-            return 'paid'
-          },
-        },
-      },
-    })
+    const { plugin, seen } = asksFirst()
     const model = scriptedModel([call('pay', { amount: 5 }), 'That is settled.'])
     const script = `cat > /dev/null; cat ${folder}/means`
     const app = await testApp({
-      plugins: [playground, calls, bank],
+      plugins: [playground, calls, plugin],
       model,
       env: {
         NODE_ENV: 'development',
@@ -63,7 +38,7 @@ await describeWith('chromium', 'an approval in a call of a page', (program) => {
       },
     })
     onTestFinished(() => app.close())
-    const caller = await CallingPage.open(browser, app.url)
+    const caller = await CallingPage.open(browser(), app.url)
     onTestFinished(() => caller.close())
     await caller.call()
     await caller.type('Pay the rent.')
@@ -86,7 +61,7 @@ await describeWith('chromium', 'an approval in a call of a page', (program) => {
   /** The conversation of the call in another browser of the same person. */
   async function elsewhere(caller: CallingPage, url: string): Promise<Page> {
     const storageState = await caller.page.context().storageState()
-    const other = await browser.newContext({ storageState })
+    const other = await browser().newContext({ storageState })
     onTestFinished(() => other.close())
     other.setDefaultTimeout(patient.timeout)
     const about = await (await fetch(`${url}/calls`, { headers: caller.headers })).json()

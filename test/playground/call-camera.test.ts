@@ -1,4 +1,4 @@
-import { chromium, type Browser, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { sql } from 'kysely'
 import { definePlugin, type Database } from '#core'
@@ -14,6 +14,7 @@ import calls from '../../plugins/calls/index.ts'
 import playground from '../../plugins/playground/index.ts'
 import { builtPage } from '../support/built-page.ts'
 import { describeWith } from '../support/services.ts'
+import { launchCaller } from './calling/calling-page.ts'
 
 const patient = 60_000
 
@@ -98,14 +99,7 @@ await describeWith('chromium', 'the camera in a call', (program) => {
       model,
       env: { NODE_ENV: 'development', CALLS_VOICE: 'none', CALLS_HEARING: 'typed' },
     })
-    browser = await chromium.launch({
-      executablePath: program.includes('/') ? program : `/usr/bin/${program}`,
-      args: [
-        ...['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
-        ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
-        ...['--allow-loopback-in-peer-connection', '--autoplay-policy=no-user-gesture-required'],
-      ],
-    })
+    browser = await launchCaller(program)
   }, 240_000)
   afterAll(async () => {
     await browser?.close()

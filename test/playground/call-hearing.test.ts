@@ -3,18 +3,16 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
 import { call, resultOf, scriptedModel, testApp } from '#core/testing'
 import calls from '../../plugins/calls/index.ts'
 import { WavReader } from '../../plugins/calls/speech/wav.ts'
 import playground from '../../plugins/playground/index.ts'
-import { builtPage } from '../support/built-page.ts'
-import { describeWith, isCommand } from '../support/services.ts'
 import { UdpForwarder } from '../support/udp-forwarder.ts'
-import { CallingPage, launchCaller, wavOfSpeech } from './calling/calling-page.ts'
+import { CallingPage, wavOfSpeech } from './calling/calling-page.ts'
+import { describeWithCaller } from './calling/with-caller.ts'
 
 const patient = { timeout: 90_000, interval: 50 }
 const question = 'How is the weather in Nairobi today, and will it rain tomorrow?'
@@ -83,17 +81,11 @@ function measured(file: Buffer) {
   return { rate, seconds: spoken.length / rate, loudness: 10 * Math.log10(power) }
 }
 
-await describeWith('chromium', 'what is spoken on a page', (program) => {
-  if (!isCommand('espeak-ng') && !process.env.REQUIRE_ALL)
-    return it.skip('needs espeak-ng: apt-get install espeak-ng', () => {})
-  let browser: Browser
+await describeWithCaller('what is spoken on a page', (browser) => {
   let speech: string
   beforeAll(async () => {
-    await builtPage()
-    browser = await launchCaller(program)
     speech = await wavOfSpeech(question)
   }, 240_000)
-  afterAll(() => browser?.close(), 60_000)
 
   it.each([
     ['a service that streams', 0],
@@ -130,7 +122,7 @@ await describeWith('chromium', 'what is spoken on a page', (program) => {
       onTestFinished(() => app.close())
       const forwarder = new UdpForwarder()
       onTestFinished(() => forwarder[Symbol.asyncDispose]())
-      const caller = await CallingPage.open(browser, app.url, (context) =>
+      const caller = await CallingPage.open(browser(), app.url, (context) =>
         context.route('**/calls', async (route) => {
           if (route.request().method() !== 'POST') return route.fallback()
           const response = await route.fetch()

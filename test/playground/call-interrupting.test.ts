@@ -1,16 +1,15 @@
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, expect, it, onTestFinished } from 'vitest'
 import { definePlugin, type Database, type Turns } from '#core'
 import { scriptedModel, testApp, type ScriptedStep } from '#core/testing'
 import calls from '../../plugins/calls/index.ts'
 import { withCallsTables } from '../../plugins/calls/tables.ts'
 import playground from '../../plugins/playground/index.ts'
-import { builtPage } from '../support/built-page.ts'
 import { beeps } from '../support/calling-voice.ts'
-import { CallingPage, launchCaller, quantile, wavOfSpeech } from './calling/calling-page.ts'
+import { CallingPage, quantile, wavOfSpeech } from './calling/calling-page.ts'
+import { describeWithCaller } from './calling/with-caller.ts'
 import { everythingIn } from './calling/everything-in.ts'
 import { plannedDatabase } from '../support/database.ts'
-import { describeWith, isCommand, urlOf } from '../support/services.ts'
+import { urlOf } from '../support/services.ts'
 
 const patient = { timeout: 90_000, interval: 50 }
 const asked = 'Please wait, I would like to know something else about fish.'
@@ -58,18 +57,12 @@ async function callOf(db: Database) {
   return rows[0]!
 }
 
-await describeWith('chromium', 'who speaks over the agent on a page', (program) => {
-  if (!isCommand('espeak-ng') && !process.env.REQUIRE_ALL)
-    return it.skip('needs espeak-ng: apt-get install espeak-ng', () => {})
-  let browser: Browser
+await describeWithCaller('who speaks over the agent on a page', (browser) => {
   let speech: string
 
   beforeAll(async () => {
-    await builtPage()
-    browser = await launchCaller(program)
     speech = await wavOfSpeech(asked)
   }, 240_000)
-  afterAll(() => browser?.close(), 60_000)
 
   /** Speaks over the agent once it was heard for some words. Answers how long the page was not silent, and the words that it heard. */
   async function interrupt(caller: CallingPage, from: number) {
@@ -105,7 +98,7 @@ await describeWith('chromium', 'who speaks over the agent on a page', (program) 
     // The other one still hears its model when somebody speaks over the answer.
     const there = await oracle([{ text: [answerOf(0), ' More.'], paceMs: 60_000 }], database.url)
     const { app, model, db } = await oracle(['Good.'], database.url)
-    const caller = await CallingPage.open(browser, app.url)
+    const caller = await CallingPage.open(browser(), app.url)
     onTestFinished(() => caller.close())
     await caller.call()
     const { did, sessionId } = await callOf(db)
@@ -141,7 +134,7 @@ await describeWith('chromium', 'who speaks over the agent on a page', (program) 
       onTestFinished(() => database?.drop())
       const steps = Array.from({ length: times }, (_, turn) => answerOf(turn))
       const { app, model, db } = await oracle([...steps, 'Good.'], database?.url)
-      const caller = await CallingPage.open(browser, app.url)
+      const caller = await CallingPage.open(browser(), app.url)
       onTestFinished(() => caller.close())
       await caller.call()
       await caller.type('Tell me everything.')

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { chromium, type Browser } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { call, scriptedModel, testApp, type TestApp } from '#core/testing'
 import calls from '../../plugins/calls/index.ts'
@@ -12,6 +12,7 @@ import { wavOf } from '../../plugins/calls/speech/wav.ts'
 import playground from '../../plugins/playground/index.ts'
 import { builtPage } from '../support/built-page.ts'
 import { describeWith, isCommand } from '../support/services.ts'
+import { launchCaller } from './calling/calling-page.ts'
 
 const patient = 60_000
 const caller = '198.51.100.77'
@@ -93,15 +94,7 @@ await describeWith('chromium', 'what is left of a spoken call with a picture', (
         ...{ CALLS_VOICE: 'command', CALLS_VOICE_COMMAND: JSON.stringify(['sh', '-c', speaks]) },
       },
     })
-    browser = await chromium.launch({
-      executablePath: program.includes('/') ? program : `/usr/bin/${program}`,
-      args: [
-        ...['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
-        ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
-        `--use-file-for-fake-audio-capture=${aside}/microphone.wav%noloop`,
-        ...['--allow-loopback-in-peer-connection', '--autoplay-policy=no-user-gesture-required'],
-      ],
-    })
+    browser = await launchCaller(program, join(aside, 'microphone.wav'))
   }, 240_000)
   afterAll(async () => {
     await browser?.close()

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { chromium, type Browser, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { scriptedModel, testApp, type TestApp } from '#core/testing'
 import calls from '../../plugins/calls/index.ts'
@@ -8,6 +8,7 @@ import playground from '../../plugins/playground/index.ts'
 import { builtPage } from '../support/built-page.ts'
 import { root } from '../support/process.ts'
 import { describeWith } from '../support/services.ts'
+import { launchCaller } from './calling/calling-page.ts'
 
 interface Watched {
   /** What was put into the live region, line by line, and whether a line was changed or taken out. */
@@ -70,14 +71,7 @@ await describeWith('chromium', 'a call by keyboard', (program) => {
       model: scriptedModel([answer, 'Good.']),
       env: { NODE_ENV: 'development', CALLS_VOICE: 'none', CALLS_HEARING: 'browser' },
     })
-    browser = await chromium.launch({
-      executablePath: program.includes('/') ? program : `/usr/bin/${program}`,
-      args: [
-        ...['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
-        ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
-        ...['--allow-loopback-in-peer-connection', '--autoplay-policy=no-user-gesture-required'],
-      ],
-    })
+    browser = await launchCaller(program)
   }, 240_000)
   afterAll(async () => {
     await browser?.close()

@@ -2,7 +2,7 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { scriptedModel, testApp, type ScriptedStep, type TestApp } from '#core/testing'
 import calls from '../../plugins/calls/index.ts'
@@ -15,6 +15,7 @@ import { builtPage } from '../support/built-page.ts'
 import { complaintsOf } from '../support/browser.ts'
 import { root } from '../support/process.ts'
 import { describeWith, isCommand } from '../support/services.ts'
+import { launchCaller } from './calling/calling-page.ts'
 
 interface Axe {
   run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>
@@ -137,17 +138,7 @@ await describeWith('chromium', 'a call from the page', (program) => {
         ]),
       },
     })
-    browser = await chromium.launch({
-      executablePath: program.includes('/') ? program : `/usr/bin/${program}`,
-      // Playwright mutes what it launches, and this page is listened to.
-      ignoreDefaultArgs: ['--mute-audio'],
-      args: [
-        ...['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
-        ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
-        `--use-file-for-fake-audio-capture=${folder}/microphone.wav%noloop`,
-        ...['--allow-loopback-in-peer-connection', '--autoplay-policy=no-user-gesture-required'],
-      ],
-    })
+    browser = await launchCaller(program, join(folder, 'microphone.wav'))
   }, 240_000)
   afterAll(async () => {
     await browser?.close()

@@ -2,14 +2,15 @@ import { expect } from 'vitest'
 import { z } from 'zod'
 import { definePlugin, type ModelRequest, type Turns } from '#core'
 import { call as calling, type ScriptedStep } from '#core/testing'
+import { asksFirst } from './asks-first.ts'
 import { callApp, type CallAppOptions } from './call-app.ts'
 import { call } from './call-page.ts'
 
 export const patient = { timeout: 45_000, interval: 20 }
 
-/** A plugin that lets turns begin when a test says so, with a read that ends when it is aborted, and a payment that asks. */
+/** A plugin that lets turns begin when a test says so, with a read that ends when it is aborted. */
 export function gate() {
-  const seen = { admitted: [] as string[], looks: 0, aborted: 0, paid: 0 }
+  const seen = { admitted: [] as string[], looks: 0, aborted: 0 }
   let own: Turns | undefined
   let opened: PromiseWithResolvers<void> | undefined
   const plugin = definePlugin({
@@ -40,16 +41,6 @@ export function gate() {
           return 'seen'
         },
       },
-      pay: {
-        description: 'Pays.',
-        effect: 'write',
-        approve: true,
-        input: z.object({}),
-        run: () => {
-          seen.paid++
-          return 'paid'
-        },
-      },
     },
   })
   const close = () => (opened = Promise.withResolvers())
@@ -76,7 +67,8 @@ const answer = ({ messages }: ModelRequest): ScriptedStep => {
 /** A call whose turns begin when the test says so. */
 export async function beginHeld(options: CallAppOptions = {}) {
   const held = gate()
-  const plugins = [held.plugin, ...(options.plugins ?? [])]
+  const bank = asksFirst()
+  const plugins = [held.plugin, bank.plugin, ...(options.plugins ?? [])]
   const made = await callApp(Array(8).fill(answer), { ...options, plugins })
   const { page, callId } = await call(made.user, made.sessionId)
   await expect.poll(() => page.of('ready').length, patient).toBe(1)
@@ -91,7 +83,7 @@ export async function beginHeld(options: CallAppOptions = {}) {
     expect
       .poll(() => held.seen.admitted.some((one) => one.endsWith(`${how}:${id}`)), patient)
       .toBe(true)
-  return { ...made, ...held, page, callId, say, state, isHeard, isHeld }
+  return { ...made, ...held, bank: bank.seen, page, callId, say, state, isHeard, isHeld }
 }
 
 /** Who has said what. */

@@ -10,18 +10,20 @@ import { buildStudio, type HeardWord, type Studio } from './studio.ts'
 const patience = { mostMs: 90_000, everyMs: 50 }
 
 /** How a Chromium is started that may call this machine, and is not muted: what it plays is measured. */
-const launchOptions = (program: string) => ({
+const launchOptions = (program: string, microphone?: string) => ({
   executablePath: program.includes('/') ? program : `/usr/bin/${program}`,
   ignoreDefaultArgs: ['--mute-audio'],
   args: [
     ...['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
     ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'],
     ...['--allow-loopback-in-peer-connection', '--autoplay-policy=no-user-gesture-required'],
+    ...(microphone === undefined ? [] : [`--use-file-for-fake-audio-capture=${microphone}%noloop`]),
   ],
 })
 
-export const launchCaller = (program: string): Promise<Browser> =>
-  chromium.launch(launchOptions(program))
+/** A Chromium for calls; `microphone`: the WAV file that its microphone hears. */
+export const launchCaller = (program: string, microphone?: string): Promise<Browser> =>
+  chromium.launch(launchOptions(program, microphone))
 
 /** A Chromium of which a test may stop or kill all processes. */
 export async function launchMortal(program: string) {

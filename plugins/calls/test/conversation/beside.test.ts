@@ -1,35 +1,11 @@
 import { expect, test } from 'vitest'
-import { z } from 'zod'
-import { definePlugin } from '#core'
 import { call as calling, type ScriptedStep } from '#core/testing'
+import { asksFirst } from '../../../../test/support/asks-first.ts'
 import { callApp, type CallAppOptions } from '../../../../test/support/call-app.ts'
 import { call } from '../../../../test/support/call-page.ts'
 
 const patient = { timeout: 30_000, interval: 20 }
 const long = Array.from({ length: 40 }, (_, i) => `Sentence ${i} goes on.`).join(' ')
-
-/** A plugin whose payments wait for a person. */
-function bank(question?: string) {
-  const seen = { paid: 0 }
-  const plugin = definePlugin({
-    name: 'bank',
-    summary: 'Pays.',
-    visibility: 'always',
-    tools: {
-      pay: {
-        description: 'Pays.',
-        effect: 'write',
-        approve: question === undefined ? true : () => question,
-        input: z.object({ amount: z.number() }),
-        run: () => {
-          seen.paid++
-          return 'paid'
-        },
-      },
-    },
-  })
-  return { plugin, seen }
-}
 
 async function begin(steps: readonly ScriptedStep[], options: CallAppOptions = {}) {
   const made = await callApp(steps, options)
@@ -42,7 +18,7 @@ async function begin(steps: readonly ScriptedStep[], options: CallAppOptions = {
 
 /** A call in which the agent begins to ask for a decision. */
 async function begun(answers: readonly ScriptedStep[], question?: string) {
-  const { plugin, seen } = bank(question)
+  const { plugin, seen } = asksFirst(question)
   const made = await begin([calling('pay', { amount: 5 }), ...answers], { plugins: [plugin] })
   made.say('Pay the rent.')
   await expect

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { z } from 'zod'
-import { definePlugin } from '#core'
 import { call as calling, TestClock } from '#core/testing'
+import { asksFirst } from '../../../../test/support/asks-first.ts'
 import { callApp } from '../../../../test/support/call-app.ts'
 import { call } from '../../../../test/support/call-page.ts'
 import payments from '../../../payments/index.ts'
@@ -9,28 +8,11 @@ import payments from '../../../payments/index.ts'
 const patient = { timeout: 45_000, interval: 20 }
 
 test('a question waits for an hour: nobody is asked whether they are there, and the decision is heard', async () => {
-  const seen = { paid: 0 }
-  const bank = definePlugin({
-    name: 'bank',
-    summary: 'Pays.',
-    visibility: 'always',
-    tools: {
-      pay: {
-        description: 'Pays.',
-        effect: 'write',
-        approve: true,
-        input: z.object({}),
-        run: () => {
-          seen.paid++
-          return 'paid'
-        },
-      },
-    },
-  })
+  const { plugin, seen } = asksFirst()
   const clock = new TestClock()
   const { user, sessionId, app } = await callApp([calling('pay'), 'It is paid.'], {
     clock,
-    plugins: [bank],
+    plugins: [plugin],
     env: { CALLS_MINUTES: '120', CALLS_MINUTES_PER_DAY: '1440', CALLS_IDLE_SECONDS: '10' },
   })
   const { page, callId } = await call(user, sessionId)

@@ -21,7 +21,7 @@ const humans = async ({ history }: Held) =>
 
 test('a decision while words begin: the result is said, and then the words are answered', async () => {
   const made = await asked()
-  const { page, say, isHeard, decide, state, seen } = made
+  const { page, say, isHeard, decide, state, bank } = made
   say('b', 'What is left?')
   await isHeard('b')
   expect((await decide()).status).toBe(200)
@@ -29,7 +29,7 @@ test('a decision while words begin: the result is said, and then the words are a
   await expect.poll(() => page.said.endsWith('To What is left.'), patient).toBe(true)
   await expect.poll(state, patient).toBe('listening')
   expect(page.said).toContain('Done with it.')
-  expect(seen.paid).toBe(1)
+  expect(bank.paid).toBe(1)
   expect(await humans(made)).toEqual(['Pay the rent.', 'What is left?'])
 }, 120_000)
 
