@@ -106,6 +106,20 @@ await describeWithCaller('an approval in a call of a page', (browser) => {
     await caller.hangUp()
   }, 200_000)
 
+  it('a message in a second browser takes the place of the question: it goes from the page, and its answer is heard', async () => {
+    const { app, caller, question, settled, seen } = await asked()
+    const other = await elsewhere(caller, app.url)
+    const since = await caller.now()
+    await other.getByRole('textbox', { name: 'Message' }).fill('Something else, please.')
+    await other.keyboard.press('Enter')
+    await settled()
+    await caller.hears(3, since)
+    await expect.poll(() => question.count(), patient).toBe(0)
+    await caller.page.getByText('Listening.').waitFor()
+    expect(seen.paid).toBe(0)
+    await caller.hangUp()
+  }, 200_000)
+
   it('whoever hangs up finds the question in the chat, and decides there', async () => {
     const { caller, seen } = await asked()
     await caller.hangUp()

@@ -8,7 +8,7 @@ import { launchCaller } from './calling-page.ts'
 export const describeWithCaller = (
   name: string,
   tests: (browser: () => Browser) => void,
-): Promise<void> =>
+): Promise<unknown> =>
   describeWith('chromium', name, (program) => {
     if (!isCommand('espeak-ng') && !process.env.REQUIRE_ALL)
       return it.skip('needs espeak-ng: apt-get install espeak-ng', () => {})
