@@ -221,6 +221,14 @@ await describeWith('chromium', 'the look of the playground', (program) => {
     await expect
       .poll(() => page.getByRole('region', { name: /^State at step/ }).innerText())
       .toContain('loadedPlugins')
+    // What a call of the model was sent, in parts with bytes and tokens.
+    const asked = steps.filter({ hasText: /^model/ }).first()
+    await asked.locator('summary').first().click()
+    const sent = asked.getByRole('table', { name: 'Sent to the model' })
+    for (const part of ['kernel', 'catalogue', 'history'])
+      expect(await sent.getByRole('row', { name: part }).innerText()).toMatch(
+        /^\S+\s+[\d,]{2,}\s+[\d,]+$/,
+      )
     await steps.last().getByRole('button', { name: 'Fork from here' }).click()
     await page.waitForURL((now) => /#\/chat\//.test(now.href) && now.href !== before)
     await page.getByRole('article', { name: 'You' }).getByText('What can you do?').waitFor()

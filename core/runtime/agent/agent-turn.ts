@@ -203,7 +203,7 @@ export class AgentTurn {
     await this.#throughTheOnion({
       turn,
       model: turn.model,
-      system: () => prompt.text(),
+      prompt,
       ask: () => turnTools.ask(),
       specs: () => [...tools.specs(turn), ...turnTools.specs()],
       fitting,

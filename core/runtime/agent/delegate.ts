@@ -63,8 +63,14 @@ export async function delegate(
   const only = toolsOf(subAgent, tools)
   if (ending) only.add(returnResultName)
   const turnTools = ending && new Map([[returnResultName, ending.entry]])
-  const rules = [prompt, ending?.rule, quotingRule, today(run.request.timezone)]
-  const system = rules.filter(Boolean).join('\n\n')
+  const rules = [ending?.rule, quotingRule, today(run.request.timezone)]
+    .filter(Boolean)
+    .join('\n\n')
+  const told = [
+    ...(prompt ? [{ part: 'plugin', plugin: record.name, text: prompt } as const] : []),
+    { part: 'kernel', text: rules } as const,
+  ]
+  const system = told.map(({ text }) => text).join('\n\n')
   const guard = new RepetitionGuard(log.messages)
   const end = await ofTheRun(calling, async () => {
     // After a crash the steps of the sub-agent are found by the id of this call, so the journal has to hold the call first.
@@ -72,7 +78,7 @@ export async function delegate(
     return await goRound({
       turn,
       model: turn.model,
-      system: () => system,
+      prompt: { text: () => system, told },
       specs: () => [...tools.specs(turn, only), ...(ending ? [ending.entry.spec] : [])],
       fitting: fittingOf(parts.window, {
         turn,

@@ -2,10 +2,11 @@ import { shownPart } from '../turns/shown-part.ts'
 import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '../../errors.ts'
 import type { EarlyEnd, Message, Model, ToolCall, ToolSpec } from '../../plugin.ts'
-import type { MaybePromise } from '../../plugin/schema.ts'
 import { foreignSourceOf } from './turn/consent.ts'
 import { fieldsIn } from '../base/fields.ts'
+import { bytesByPart } from './ask/bytes-by-part.ts'
 import { asReadBy } from './ask/parts.ts'
+import { systemMessage, type LoopPrompt } from './ask/prompt.ts'
 import {
   asTurnError,
   hearAnswer,
@@ -46,8 +47,7 @@ export interface LoopLimits {
 export interface Loop {
   readonly turn: Turn
   readonly model: Model
-  /** The system prompt as it is now. It changes in a turn: a plugin that the model loads adds its lines. */
-  readonly system: () => MaybePromise<string>
+  readonly prompt: LoopPrompt
   /** Asks plugins for the tools of this user, where the loop has not asked them; undefined when nothing is to be asked. */
   readonly ask?: () => Promise<unknown> | undefined
   /** The tools that the model may call now. */
@@ -116,7 +116,7 @@ function endOf({ log, ending }: Loop): LoopEnd | undefined {
 
 async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
   const { turn, log } = loop
-  const system = await loop.system()
+  const system = await loop.prompt.text()
   if (turn.signal.aborted) return cutShort(loop)
   let answer: HeardAnswer
   try {
@@ -161,7 +161,8 @@ async function askFitting(loop: Loop, system: string): Promise<HeardAnswer> {
   const { turn, model, log, gauges } = loop
   const { files } = turn
   const tools = loop.specs()
-  const beside = bytesOfWords(system) + bytesOfTools(tools)
+  const systemBytes = bytesOfWords(system)
+  const beside = systemBytes + bytesOfTools(tools)
   let stayWith = log.answeredBy
   let last: { readonly bytes: number; readonly by: Model; readonly answer: HeardAnswer } | undefined
   for (let refusals = 0; ; refusals++) {
@@ -199,9 +200,12 @@ async function askFitting(loop: Loop, system: string): Promise<HeardAnswer> {
     const error = answer.fault?.error
     if (!isTooLong(error) || answer.message.content !== '' || turn.signal.aborted) {
       const { timing } = answer
-      const size = bytesOfWords(system)
-      const sent = { system: size, tools: beside - size, conversation: bytes - beside }
-      return timing ? { ...answer, timing: { ...timing, sent } } : answer
+      if (!timing) return answer
+      const whole = {
+        ...{ system: systemBytes, tools: beside - systemBytes, conversation: bytes - beside },
+      }
+      const sent = bytesByPart(whole, { loop, specs: tools, messages, model: reader })
+      return { ...answer, timing: { ...timing, sent } }
     }
     log.failed(answer.timing)
     // A chain may have gone on to another model, which is the one that has refused.
@@ -252,18 +256,6 @@ async function fitted(loop: Loop, { stayWith, beside, refusals }: Reading) {
       reader = larger
     }
   }
-}
-
-const systems = new Map<string, Message>()
-
-/** Gives the same object for the same text, so that a provider's client can keep the JSON of the message. */
-function systemMessage(content: string): Message {
-  let message = systems.get(content)
-  if (!message) {
-    if (systems.size >= 200) systems.clear()
-    systems.set(content, (message = { role: 'system', content }))
-  }
-  return message
 }
 
 /** Carries out all open calls of the newest answer at once. The log gets the results in the order of the calls. */

@@ -138,6 +138,34 @@ export interface Summary {
   readonly foreign?: string
 }
 
+/** How many bytes what a plugin tells a model takes: its lines in the prompt, and its tools. */
+export interface PluginBytes {
+  readonly lines: number
+  readonly tools: number
+}
+
+/** How many bytes of a request to a model each part of it takes. */
+export interface SentBytes {
+  /** The system prompt, all tools, and the conversation: the three together are the request. */
+  readonly system: number
+  readonly tools: number
+  readonly conversation: number
+  /** The same bytes once more, by whom they come from. The kernel's are its rules, its tools, the day and the lines of the turn. */
+  readonly kernel: number
+  readonly persona: number
+  readonly catalogue: number
+  /** The plugins with the most bytes. */
+  readonly plugins: Readonly<Record<string, PluginBytes>>
+  /** All further plugins together; absent where there are none. */
+  readonly furtherPlugins?: PluginBytes
+  readonly clientTools: number
+  /** What people and the model said, calls included, up to the newest words. */
+  readonly history: number
+  readonly summary: number
+  /** What tools gave. */
+  readonly results: number
+}
+
 /** How long something in a step took, as the journal keeps it for the trace of the run. */
 export interface StepTiming {
   /** When it began, in milliseconds since 1970 by the clock of the process. */
@@ -148,7 +176,7 @@ export interface StepTiming {
   /** Of a call of a model: how often the model was asked. */
   readonly attempts?: number
   /** Of a call of a model: how many bytes it was sent, by part. */
-  readonly sent?: Readonly<Record<'system' | 'tools' | 'conversation', number>>
+  readonly sent?: SentBytes
   /** Of a call that failed and left no message. */
   readonly model?: string
   readonly code?: string

@@ -1,5 +1,5 @@
 import { promptLines } from '../../../manifest/catalogue.ts'
-import type { Log } from '../../../plugin.ts'
+import type { Log, Message } from '../../../plugin.ts'
 import type { Instructions } from '../../../plugin/context.ts'
 import type { MaybePromise } from '../../../plugin/schema.ts'
 import { mayCall, visibleTo } from '../turn/capabilities.ts'
@@ -33,10 +33,18 @@ export interface PromptPart {
   readonly text: string
 }
 
+/** What stands before the conversation of a loop. It changes in a turn: a plugin that the model loads adds its lines. */
+export interface LoopPrompt {
+  text(): MaybePromise<string>
+  /** The parts of the text that was asked for last. */
+  readonly told: readonly PromptPart[]
+}
+
 /** The system prompt of one turn. The parts that stay the same come first, so that providers can cache them. */
-export class SystemPrompt {
+export class SystemPrompt implements LoopPrompt {
   readonly #options: PromptOptions
   readonly #own: OwnLines
+  told: readonly PromptPart[] = []
   #askedPersona: string | undefined
 
   constructor(options: PromptOptions) {
@@ -81,9 +89,8 @@ export class SystemPrompt {
   }
 
   #with(own: readonly OwnLine[]): string {
-    return this.#partsWith(own)
-      .map(({ text }) => text)
-      .join('\n\n')
+    this.told = this.#partsWith(own)
+    return this.told.map(({ text }) => text).join('\n\n')
   }
 
   #partsWith(own: readonly OwnLine[]): PromptPart[] {
@@ -99,6 +106,18 @@ export class SystemPrompt {
     ]
     return parts.filter(({ text }) => text !== '')
   }
+}
+
+const systems = new Map<string, Message>()
+
+/** Gives the same object for the same text, so that a provider's client can keep the JSON of the message. */
+export function systemMessage(content: string): Message {
+  let message = systems.get(content)
+  if (!message) {
+    if (systems.size >= 200) systems.clear()
+    systems.set(content, (message = { role: 'system', content }))
+  }
+  return message
 }
 
 const catalogueOf = (records: readonly PluginRecord[], turn: Turn) =>

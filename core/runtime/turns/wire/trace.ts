@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { RuntimeError } from '../../../errors.ts'
-import type { StepTiming } from '../run.ts'
+import type { StepTiming, Takeover } from '../run.ts'
 import type { RunDatabase, StepsTable } from '../journal/tables.ts'
 import type { RunRow } from '../journal/store.ts'
 import {
@@ -248,12 +248,18 @@ function decided(before: RunRow, run: RunRow): Step {
 function stepsOf(rows: readonly Row[], args: Map<string, unknown>, text: TraceText): Placed[] {
   const within = withinOf(rows)
   const steps: Placed[] = []
+  let [entry, entryBegins] = [-1, 0]
   for (const row of rows) {
+    if (row.step !== entry) [entry, entryBegins] = [row.step, steps.length]
     const inside = within.get(row.step)
     const place = { place: row.position, ...(inside !== undefined && { within: inside }) }
     const at = Number(row.created_at)
     if (isNote(row)) {
-      for (const step of noted(noteOf(row), at, text)) steps.push({ ...step, ...place })
+      const note = noteOf(row)
+      // What was written together was done by the process that had taken over before. What comes behind a takeover is behind
+      // the step before it.
+      if (note.takeover) steps.splice(entryBegins, 0, takenOver(note.takeover))
+      for (const step of noted(note, at, text)) steps.push({ ...step, ...place })
       continue
     }
     const message = messageOf(row)
@@ -293,13 +299,13 @@ function timed(timing: StepTiming | undefined, writtenAt: number) {
   return { at, ms, ...(by !== undefined && { replica: by }), ...more }
 }
 
+const takenOver = ({ at, by, attempts }: Takeover): Step => ({
+  ...{ at, ms: 0, kind: 'takeover', replica: by, attempts },
+})
+
 /** What a step was beside its messages. */
 function* noted(note: StepNote, at: number, text: TraceText): Generator<Step> {
-  const { takeover, failures = [], loaded, states, components, summary, waits } = note
-  if (takeover) {
-    const { by, attempts, at: takenAt } = takeover
-    yield { at: takenAt, ms: 0, kind: 'takeover', replica: by, attempts }
-  }
+  const { failures = [], loaded, states, components, summary, waits } = note
   for (const failure of failures) yield { ...timed(failure, at), kind: 'model' }
   if (loaded) yield { at, ms: 0, kind: 'load', loaded }
   if (states) {

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react'
 import { Json } from 'oracle-runtime-client/view'
+import { Sent } from './sent.tsx'
 
 /** A step of a run, as the server's trace tells it. */
 export interface Step {
@@ -58,6 +59,7 @@ export function Timeline(props: {
                   {figuresOf(step, after)}
                 </span>
               </summary>
+              <Sent step={step} />
               <Json value={Object.fromEntries(facts)} label={`${nameOf(step)} in full`} />
               {children(step.step)}
             </details>
