@@ -3,9 +3,19 @@ import { z } from 'zod'
 import { definePlugin, type PluginSessions, type Turns } from '#core'
 import type { ToolSpec } from '#core/models'
 import { call, scriptedModel, testApp, type TestUser } from '#core/testing'
-import type { SentBytes } from '../../core/runtime/turns/run.ts'
 import weather from '../../plugins/weather/index.ts'
 import { isSummaryRequest, kilobyte, withProvider } from '../support/reader.ts'
+
+interface PluginBytes {
+  readonly lines: number
+  readonly tools: number
+}
+type Part = 'system' | 'tools' | 'conversation' | 'kernel' | 'persona' | 'catalogue'
+type Further = 'clientTools' | 'history' | 'summary' | 'results'
+interface SentBytes extends Readonly<Record<Part | Further, number>> {
+  readonly plugins: Readonly<Record<string, PluginBytes>>
+  readonly furtherPlugins?: PluginBytes
+}
 
 /** What each call of a model in a run was sent. */
 async function sentOf(user: TestUser, runId: string): Promise<SentBytes[]> {

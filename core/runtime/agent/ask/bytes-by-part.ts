@@ -2,16 +2,24 @@ import type { Message, Model, ToolSpec } from '../../../plugin.ts'
 import { bytesOfTools, bytesOfWords, messageBytes } from '../../model/window/sizes.ts'
 import type { PluginBytes, SentBytes } from '../../turns/run.ts'
 import { isSummary } from '../../turns/summary.ts'
-import type { CallSite } from '../tools/tool-call.ts'
-import type { Tools } from '../tools/tools.ts'
 import type { LoopPrompt } from './prompt.ts'
 
 /** How many plugins have bytes of their own: what is kept of a call is small, however many plugins are loaded. */
 const mostPlugins = 10
 
+/** Whose a tool is: a plugin's, the client's, or else the kernel's. */
+interface Owned {
+  readonly record?: { readonly name: string }
+  readonly client?: object
+}
+
 /** A request to a model, and whose loop has made it. */
 interface Sent {
-  readonly loop: { readonly prompt: LoopPrompt; readonly tools: Tools; readonly site: CallSite }
+  readonly loop: {
+    readonly prompt: LoopPrompt
+    readonly tools: { entry(name: string): Owned | undefined }
+    readonly site: { readonly turnTools?: ReadonlyMap<string, Owned> }
+  }
   readonly specs: readonly ToolSpec[]
   readonly messages: readonly Message[]
   readonly model: Model
