@@ -10,7 +10,10 @@ export default definePlugin({
   version: '0.1.0',
   summary: 'Shows every state that a chat can be in: a person types /show and the name of one.',
   whenToUse: ['The user types /show.'],
-  examples: ['/show approval', '/show payment', '/show markdown'],
+  // A page offers examples to be clicked, so each state is one.
+  examples: [...new Set(['approval', 'payment', 'markdown', ...states])].map(
+    (state) => `/show ${state}`,
+  ),
   tags: ['demo', 'test', 'ui'],
   visibility: 'on-demand',
   stability: 'experimental',

@@ -1,12 +1,9 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { scriptedModel, testApp, type TestApp } from '#core/testing'
-import playground from '../../plugins/playground/index.ts'
-import showcase from '../../plugins/showcase/index.ts'
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { en } from '../../client/ui/languages/en.ts'
 import { states } from '../../plugins/showcase/scenes.ts'
-import { complaintsOf, launch } from '../support/browser.ts'
-import { builtPage } from '../support/built-page.ts'
 import { describeWith } from '../support/services.ts'
+import { ofThePage, shownStates } from '../support/shown-states.ts'
 
 /** What a screen reader must have been told by the end of a state, beside that the oracle answers. */
 const told: Readonly<Record<string, RegExp>> = {
@@ -45,37 +42,19 @@ function listen(): void {
 }
 
 await describeWith('chromium', 'what the states of /show tell', (program) => {
-  let browser: Browser
-  let app: TestApp
+  let shown: Awaited<ReturnType<typeof shownStates>>
   beforeAll(async () => {
-    await builtPage()
-    browser = await launch(program)
-    app = await testApp({
-      plugins: [playground, showcase],
-      model: scriptedModel([]),
-      env: { NODE_ENV: 'development', SHOWCASE_PACE: '0.2', RATE_LIMIT_PER_MINUTE: '100000' },
-    })
+    shown = await shownStates(program, '0.2')
   }, 90_000)
-  afterAll(async () => {
-    await browser?.close()
-    await app?.close()
-  })
+  afterEach(() => shown.leave())
+  afterAll(() => shown?.close())
   const show = async (page: Page, state: string) => {
-    await page.goto(`${app.url}/playground/#/chat/new`)
-    await expect.poll(() => page.locator('.oc-message').count()).toBe(0)
-    await page.getByLabel('Message', { exact: true }).focus()
-    await page.keyboard.type(`/show ${state}`)
-    await page.keyboard.press('Enter')
-    await page.locator('.oc-ai, .oc-payment, .oc-error').first().waitFor()
+    await shown.type(page, state)
     await page.getByRole('button', { name: 'Send', exact: true }).waitFor()
   }
 
   it('a screen reader hears of each state, by the live regions alone', async () => {
-    const context = await browser.newContext()
-    context.setDefaultTimeout(40_000)
-    const page = await context.newPage()
-    const complaints = complaintsOf(page)
-    await page.addInitScript(listen)
+    const { page, complaints } = await shown.visit({}, en, (page) => page.addInitScript(listen))
     expect(Object.keys(told)).toEqual(states)
     for (const state of states) {
       await show(page, state)
@@ -84,25 +63,23 @@ await describeWith('chromium', 'what the states of /show tell', (program) => {
       await expect.poll(said, { message: state, timeout: 20_000 }).toMatch(told[state]!)
       await page.evaluate(() => (window as unknown as { said: Set<string> }).said.clear())
     }
-    expect(complaints.filter((line) => !/status of (402|502)/.test(line))).toEqual([])
-    await context.close()
+    expect(ofThePage(complaints)).toEqual([])
   }, 400_000)
 
   it.each([1280, 640])(
     'with text of 200 % nothing is cut and nothing leaves the page, at %i px',
     async (width) => {
-      const context = await browser.newContext({
-        ...{ bypassCSP: true, viewport: { width, height: 800 } }, // The page lets no style of a stranger in.
-      })
-      context.setDefaultTimeout(40_000)
-      const page = await context.newPage()
-      await page.addInitScript(() => {
-        document.addEventListener('DOMContentLoaded', () => {
-          const sheet = document.createElement('style')
-          sheet.textContent = 'html { font-size: 200% } .oc-root { --oc-size: 32px }'
-          document.head.append(sheet)
-        })
-      })
+      // The page lets no style of a stranger in.
+      const options = { bypassCSP: true, viewport: { width, height: 800 } }
+      const { page } = await shown.visit(options, en, (page) =>
+        page.addInitScript(() => {
+          document.addEventListener('DOMContentLoaded', () => {
+            const sheet = document.createElement('style')
+            sheet.textContent = 'html { font-size: 200% } .oc-root { --oc-size: 32px }'
+            document.head.append(sheet)
+          })
+        }),
+      )
       for (const state of states) {
         await show(page, state)
         const faults = await page.evaluate(() => {
@@ -127,7 +104,6 @@ await describeWith('chromium', 'what the states of /show tell', (program) => {
         if (process.env.SCREENSHOTS)
           await page.screenshot({ path: `${process.env.SCREENSHOTS}/200-${width}-${state}.png` })
       }
-      await context.close()
     },
     400_000,
   )
