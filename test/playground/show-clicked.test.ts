@@ -5,27 +5,24 @@ import { expect, it, onTestFinished } from 'vitest'
 import { en } from '../../client/ui/languages/en.ts'
 import { states } from '../../plugins/showcase/scenes.ts'
 import { builtPage } from '../support/built-page.ts'
-import { callerOf, sayTo } from '../support/caller.ts'
 import { complaintsOf, launch } from '../support/browser.ts'
 import { root, startServer } from '../support/process.ts'
 import { describeWith } from '../support/services.ts'
 import { ofThePage, seenAtTheEnd } from '../support/shown-states.ts'
 
-/** What `npm start` starts, with data of its own. */
-async function started(env: Record<string, string> = {}) {
-  const folder = await mkdtemp(join(tmpdir(), 'clicked-'))
-  const server = startServer('start.js', { DATA_DIR: folder, ...env }, root)
-  onTestFinished(async () => {
-    await server.end()
-    await rm(folder, { recursive: true, force: true })
-  })
-  return server
-}
-
 await describeWith('chromium', 'the states of /show on what npm start starts', (program) => {
   it('each is reached by clicks, an approval is edited and a payment settled, and nothing leaves this machine', async () => {
     await builtPage()
-    const server = await started({ RATE_LIMIT_PER_MINUTE: '100000' })
+    const folder = await mkdtemp(join(tmpdir(), 'clicked-'))
+    const server = startServer(
+      'start.js',
+      { DATA_DIR: folder, RATE_LIMIT_PER_MINUTE: '100000' },
+      root,
+    )
+    onTestFinished(async () => {
+      await server.end()
+      await rm(folder, { recursive: true, force: true })
+    })
     const browser = await launch(program)
     onTestFinished(() => browser.close())
     const url = await server.url
@@ -70,23 +67,4 @@ await describeWith('chromium', 'the states of /show on what npm start starts', (
     expect([...new Set(asked)]).toEqual([new URL(url).host])
     expect(ofThePage(complaints)).toEqual([])
   }, 400_000)
-
-  it('there is no page, no showcase and no /show in production', async () => {
-    const server = await started({
-      ...{ NODE_ENV: 'production', ORACLE_MNEMONIC: 'words of an oracle of this test' },
-      ...{ OPERATOR_TOKEN: 'operator-of-this-test', MODEL: 'demo' },
-    })
-    const url = await server.url
-    for (const path of ['/playground', '/playground/', '/showcase'])
-      expect([path, (await fetch(url + path)).status]).toEqual([path, 404])
-    const caller = await callerOf(url)
-    const headers = async () => ({ ...(await caller.headers()) })
-    const listed = await fetch(`${url}/capabilities`, { headers: await headers() })
-    const { plugins } = (await listed.json()) as { plugins: { name: string; state: string }[] }
-    for (const name of ['playground', 'showcase'])
-      expect(plugins.find((one) => one.name === name)).toMatchObject({ state: 'disabled' })
-    // The words are for the model.
-    const { text } = await sayTo(url, headers, '/show markdown')
-    expect(text).toContain('demonstration model')
-  }, 120_000)
 })
