@@ -39,6 +39,13 @@ export async function buildPrebuilt(folder: string, groups: PrebuiltGroups): Pro
       entryFileNames: 'entry-[hash].mjs',
       chunkFileNames: 'shared-[hash].mjs',
       comments: { legal: true, jsdoc: false, annotation: false },
+      // A process keeps the text of what it imports, in two bytes a sign where one of them is not ASCII. Names stay: what a
+      // package says of itself and of its faults is the same.
+      minify: {
+        compress: false,
+        mangle: false,
+        codegen: { removeWhitespace: true, asciiOnly: true },
+      },
     })
     const chunks = output.filter((each) => each.type === 'chunk')
     for (const [group, packages] of Object.entries(groups)) {
