@@ -1,200 +1,178 @@
-/** Sound is compared at 4 kHz: enough to know a voice again, and a small part of the work. A frame is 20 ms. */
-const frameSamples = 80
-/** How much of what was heard is compared (160 ms), and how long ago it may have been sent (2 s: a busy page is late). */
-const windowSamples = 640
-const memorySamples = 8_000
+import { bandCount, noise, Spectra } from './spectra.ts'
+
+/** How long ago what comes back may have been sent: 3 s in steps of 10 ms. A busy page is late. */
+const memory = 300
 /**
- * A page stretches and shortens what it plays, to make up for packets that come early or late: where that happens the window holds
- * two places of the sound. So its last 80 ms are compared, too, near the place where the echo was; they must be more alike.
+ * What is heard is an echo where one moment of what was sent explains its last 200 ms (`steps`): in no band of tone it is louder than
+ * the echo of that moment may be. `above`: how much louder an echo may be than it was so far (4 dB, in energy); `share`: how much of
+ * the energy may stay without an explanation. The moment is looked for in all that was sent lately: a page stretches and shortens what
+ * it plays, and where it or this process is busy, it is late by seconds that nobody has counted.
  */
-const shortSamples = 320
-/** From which likeness on it is the same sound; how loud an echo may be; how far it may stray; how often all is looked through. */
-const bounds = { likeness: 0.7, shortLikeness: 0.8, gain: 0.5, nearby: 120, searchEvery: 5 }
-/** Beside an echo that was heard in the last two seconds (in samples), so many frames that are none in a row are still taken for it. */
-const straying = { samples: 8_000, frames: 10, searchEvery: 4 }
+const explained = { steps: 20, above: 2.5, share: 0.15 }
 /**
- * Where the sound itself is not alike, its loudness tells: an echo is no louder, in any of four bands of tone, than what was sent near
- * its place, as much softer as the echo was so far. What is louder than an echo of anything that was sent lately is a person, and what
- * follows it within a moment is the person, too, however soft. `above`: how much louder an echo may be (6 dB, in energy); `spread`: how
- * far it may have moved (40 ms); `noise`: energy that says nothing; `samples`: how long its loudness is remembered (30 s); `likeness`:
- * how sure an echo is from which it is learnt, and `follow` how fast; `frames`: so many louder ones in a row are a person, for
- * `person` samples (0.6 s); `hop` and `coarseHop`: how closely is looked near the place, and everywhere.
+ * How much of what is sent comes back is learnt in each band where the last half a second (`steps`) is surely an echo: goes up and down
+ * as what was sent did (`alike`, of 1). It is looked for each 100 ms (`every`, in steps). Sound that hardly goes up and down is like
+ * anything: `contrast` is the least. What is louder than before is believed sooner.
  */
-const loudness = {
-  ...{ above: 4, spread: 160, noise: frameSamples * 20 ** 2, samples: 120_000 },
-  ...{ likeness: 0.8, follow: 0.1, frames: 3, person: 2_400, hop: 40, coarseHop: 40 },
-}
-
-/** The last samples of one direction, thinned to 4 kHz. High tones weigh more than in the sound, as the ear has it. */
-class Recent {
-  readonly samples: Float32Array
-  readonly #thinning: number
-  #before = 0
-  total = 0
-
-  constructor(length: number, thinning: number) {
-    this.samples = new Float32Array(length)
-    this.#thinning = thinning
-  }
-
-  push(pcm: Int16Array | undefined): void {
-    const { samples } = this
-    samples.copyWithin(0, frameSamples)
-    for (let i = 0, at = samples.length - frameSamples; i < frameSamples; i++, at++) {
-      let mean = 0
-      for (let k = 0; k < this.#thinning; k++) mean += pcm?.[i * this.#thinning + k] ?? 0
-      mean /= this.#thinning
-      samples[at] = mean - 0.9 * this.#before
-      this.#before = mean
-    }
-    this.total += frameSamples
-  }
-}
+const learning = { steps: 50, every: 10, alike: 0.72, contrast: 0.3, louder: 0.1, softer: 0.03 }
+/**
+ * Before an echo was heard it is taken for one of at most -12 dB, and for less as soon as less is heard than that would be, however
+ * late it came (1.5 s, in steps). No echo is over -6 dB.
+ */
+const returning = { first: 0.06, least: 1e-4, most: 0.25, latest: 150, follow: 0.3 }
 
 /** Knows the agent's own voice where it comes back into the microphone: from a loudspeaker, past a browser that did not take it out. */
 export class Echo {
-  readonly #sent = new Recent(memorySamples, 12)
-  readonly #heard = new Recent(windowSamples, 4)
-  /** For how many frames the agent has been silent. */
-  #silentFrames = memorySamples
-  /** How far what is sent is ahead of its echo, in samples since the beginning. */
-  #ahead: number | undefined
-  #searchedAt = 0
-  /** When the echo was last found, and how many frames in a row were not it since. */
-  #foundAt: number | undefined
-  #strayed = 0
-  /** How much energy of what is sent comes back. */
-  #returned: number | undefined
-  /** How many frames in a row were louder than any echo can be just now, and when they were last enough to be a person. */
-  #louder = 0
-  #personAt: number | undefined
+  readonly #sent = new Spectra(memory, 6)
+  readonly #heard = new Spectra(learning.steps * 2, 2)
+  /** How much of the energy that is sent comes back, in each band. */
+  readonly #returned = new Float32Array(bandCount).fill(returning.first)
+  #isLearnt = false
+  #learntAt = 0
 
   /** What is sent: 20 ms at 48 kHz, or nothing for silence. */
   sent(pcm: Int16Array | undefined): void {
     this.#sent.push(pcm)
-    this.#silentFrames = pcm ? 0 : this.#silentFrames + 1
   }
 
   /** What is heard: 20 ms at 16 kHz. */
   heard(pcm: Int16Array): void {
     this.#heard.push(pcm)
+    const { count } = this.#heard
+    if (this.#isSilent || count - this.#learntAt < learning.every || count < learning.steps) return
+    this.#learntAt = count
+    this.#learn()
   }
 
   /** Whether what was just heard is what the agent said shortly before. It is asked for frames that may be a voice. */
   isOwn(): boolean {
-    if (this.#silentFrames * frameSamples > memorySamples) return false
-    const { total } = this.#heard
-    if (this.#isFound()) {
-      this.#foundAt = total
-      this.#strayed = 0
-      return true
+    const { steps, above, share } = explained
+    if (this.#isSilent || this.#heard.count < steps) return false
+    const heard = new Float32Array(steps * bandCount)
+    const weights = this.#returned.map((one) => one * above)
+    let total = 0
+    for (let i = 0, step = this.#heard.count - steps; step < this.#heard.count; step++) {
+      const place = this.#heard.placeOf(step)
+      for (let band = 0; band < bandCount; band++, i++) {
+        const energy = this.#heard.energy[place + band] ?? 0
+        total += energy
+        heard[i] = Math.max(0, energy - noise) / (weights[band] ?? 1)
+      }
     }
-    if (this.#returned !== undefined) {
-      if (this.#isPerson()) return false
-      if (this.#isNoLouderThanEcho(loudness.spread, loudness.hop)) return true
-    }
-    return this.#isStraying && ++this.#strayed <= straying.frames
+    const first = Math.max(0, this.#sent.count - memory)
+    for (let from = this.#sent.count - steps; from >= first; from--)
+      if (this.#isExplained(heard, weights, from, total * share)) return true
+    return false
   }
 
-  /** Whether the last frame is louder than any echo can be just now, or follows such frames. */
-  #isPerson(): boolean {
-    const { total } = this.#heard
-    const isLouder = !this.#isNoLouderThanEcho(memorySamples, loudness.coarseHop)
-    this.#louder = isLouder ? this.#louder + 1 : 0
-    if (this.#louder >= loudness.frames) this.#personAt = total
-    return isLouder || (this.#personAt !== undefined && total - this.#personAt < loudness.person)
-  }
-
-  /** Whether the last frame is no louder, in any band, than the echo of what was sent so near to its place. */
-  #isNoLouderThanEcho(spread: number, hop: number): boolean {
-    const { total } = this.#heard
-    if (this.#ahead === undefined || this.#returned === undefined) return false
-    if (total - (this.#foundAt ?? 0) > loudness.samples) return false
-    const place = this.#ahead + total - this.#sent.total + memorySamples - frameSamples
-    const to = Math.min(memorySamples - frameSamples, place + spread)
-    const loudest = [0, 0, 0, 0]
-    for (let at = Math.max(0, place - spread); at <= to; at += hop)
-      bandsOf(this.#sent.samples, at).forEach((one, band) => {
-        loudest[band] = Math.max(loudest[band] ?? 0, one)
-      })
-    const most = this.#returned * loudness.above
-    return bandsOf(this.#heard.samples, windowSamples - frameSamples).every(
-      (one, band) => one <= loudness.noise + (loudest[band] ?? 0) * most,
-    )
-  }
-
-  /** Whether there was an echo just before: it may only have moved. */
-  get #isStraying(): boolean {
-    return this.#foundAt !== undefined && this.#heard.total - this.#foundAt < straying.samples
-  }
-
-  #isFound(): boolean {
-    const last = memorySamples - windowSamples
-    const { total } = this.#heard
-    if (this.#ahead !== undefined) {
-      const at = this.#ahead + total - this.#sent.total + last
-      const [from, to] = [Math.max(0, at - bounds.nearby), Math.min(last, at + bounds.nearby)]
-      if (this.#isAt(from, to, windowSamples, bounds.likeness)) return true
-      if (this.#isAt(from, to, shortSamples, bounds.shortLikeness)) return true
-    }
-    // All of it is looked through now and then only.
-    const every = this.#isStraying ? straying.searchEvery : bounds.searchEvery
-    if (total - this.#searchedAt < every * frameSamples) return false
-    this.#searchedAt = total
-    return this.#isAt(0, last, windowSamples, bounds.likeness)
-  }
-
-  /** Whether the last so many samples of what was heard stand in what was sent, where its window begins between these two places. */
-  #isAt(from: number, to: number, length: number, least: number): boolean {
-    const sent = this.#sent.samples
-    const heard = this.#heard.samples
-    const before = windowSamples - length
-    const energyHeard = energy(heard, before, length)
-    if (energyHeard === 0 || to < from) return false
-    let loud = energy(sent, from + before, length)
-    let best = least
-    let place: number | undefined
-    let returned = 0
-    for (let at = from; at <= to; at++) {
-      const first = at + before
-      if (at > from) loud += square(sent, first + length - 1) - square(sent, first - 1)
-      if (loud * bounds.gain ** 2 < energyHeard) continue
-      let sum = 0
-      for (let i = 0; i < length; i++) sum += (heard[before + i] ?? 0) * (sent[first + i] ?? 0)
-      const likeness = Math.abs(sum) / Math.sqrt(loud * energyHeard)
-      if (likeness <= best) continue
-      best = likeness
-      place = at
-      returned = energyHeard / loud
-    }
-    if (place === undefined) return false
-    this.#ahead = place - memorySamples + windowSamples + this.#sent.total - this.#heard.total
-    if (best >= loudness.likeness) {
-      this.#returned ??= returned
-      this.#returned += (returned - this.#returned) * loudness.follow
+  /** Whether what was sent from that moment on leaves no more energy of what was heard than so much. */
+  #isExplained(heard: Float32Array, weights: Float32Array, from: number, most: number): boolean {
+    let left = 0
+    for (let i = 0, step = from; i < heard.length; step++) {
+      const place = this.#sent.placeOf(step)
+      for (let band = 0; band < bandCount; band++, i++) {
+        const more = (heard[i] ?? 0) - (this.#sent.most[place + band] ?? 0)
+        if (more > 0) left += more * (weights[band] ?? 0)
+      }
+      if (left > most) return false
     }
     return true
   }
-}
 
-/** The energy of a frame in four bands of 500 Hz each. */
-function bandsOf(samples: Float32Array, from: number): number[] {
-  const bands: [number, number, number, number] = [0, 0, 0, 0]
-  for (let i = from; i < from + frameSamples; i += 4) {
-    const [a, b] = [samples[i] ?? 0, samples[i + 1] ?? 0]
-    const [c, d] = [samples[i + 2] ?? 0, samples[i + 3] ?? 0]
-    bands[0] += (a + b + c + d) ** 2 / 4
-    bands[1] += (a + b - c - d) ** 2 / 4
-    bands[2] += (a - b - c + d) ** 2 / 4
-    bands[3] += (a - b + c - d) ** 2 / 4
+  /** Whether the agent has been silent for so long that nothing comes back any more. */
+  get #isSilent(): boolean {
+    return this.#sent.silent >= memory
   }
-  return bands
+
+  #learn(): void {
+    const from = this.#echoFrom()
+    if (from !== undefined) return this.#learnFrom(from)
+    // A microphone that is off says nothing of an echo.
+    if (!this.#isLearnt && this.#heard.silent === 0)
+      for (let band = 0; band < bandCount; band++) this.#bound(band)
+  }
+
+  /** Where that was sent which the last half a second is surely the echo of. */
+  #echoFrom(): number | undefined {
+    const { steps, alike, contrast } = learning
+    const heard = shapeOf(this.#heard, this.#heard.count - steps)
+    if (heard.energy < contrast * steps * bandCount) return undefined
+    let best = alike
+    let found: number | undefined
+    const first = Math.max(0, this.#sent.count - memory)
+    for (let from = first; from <= this.#sent.count - steps; from++) {
+      const sent = shapeOf(this.#sent, from)
+      if (sent.energy < contrast * steps * bandCount) continue
+      let sum = 0
+      for (let i = 0; i < sent.shape.length; i++)
+        sum += (sent.shape[i] ?? 0) * (heard.shape[i] ?? 0)
+      const likeness = sum / Math.sqrt(sent.energy * heard.energy)
+      if (likeness <= best) continue
+      best = likeness
+      found = from
+    }
+    return found
+  }
+
+  #learnFrom(from: number): void {
+    const { steps, louder, softer } = learning
+    for (let band = 0; band < bandCount; band++) {
+      const sent = sumOf(this.#sent, from, band)
+      if (sent < steps * noise * 4) continue
+      const ratio = sumOf(this.#heard, this.#heard.count - steps, band) / sent
+      const now = Math.min(returning.most, Math.max(returning.least, ratio))
+      const before = this.#returned[band] ?? 0
+      const follow = !this.#isLearnt ? 1 : now > before ? louder : softer
+      this.#returned[band] = before + (now - before) * follow
+    }
+    this.#isLearnt = true
+  }
+
+  /** All that is heard has any echo in it. */
+  #bound(band: number): void {
+    const { steps } = learning
+    const last = this.#sent.count - steps
+    if (last < returning.latest) return
+    let sent = sumOf(this.#sent, last, band)
+    let least = sent
+    for (let from = last - 1; from >= last - returning.latest; from--) {
+      const [first, after] = [this.#sent.placeOf(from), this.#sent.placeOf(from + steps)]
+      sent += (this.#sent.energy[first + band] ?? 0) - (this.#sent.energy[after + band] ?? 0)
+      least = Math.min(least, sent)
+    }
+    if (least < steps * noise * 4) return
+    const ratio = sumOf(this.#heard, this.#heard.count - steps, band) / least
+    const before = this.#returned[band] ?? 0
+    const now = Math.max(returning.least, ratio)
+    if (now < before) this.#returned[band] = before + (now - before) * returning.follow
+  }
 }
 
-const square = (samples: Float32Array, at: number) => (samples[at] ?? 0) ** 2
-
-function energy(samples: Float32Array, from: number, length: number): number {
+function sumOf(spectra: Spectra, from: number, band: number): number {
   let sum = 0
-  for (let i = from; i < from + length; i++) sum += square(samples, i)
+  for (let step = from; step < from + learning.steps; step++)
+    sum += spectra.energy[spectra.placeOf(step) + band] ?? 0
   return sum
+}
+
+/** How loud each band was, above and below its mean. */
+function shapeOf(spectra: Spectra, from: number): { shape: Float32Array; energy: number } {
+  const { steps } = learning
+  const shape = new Float32Array(steps * bandCount)
+  const means = new Float32Array(bandCount)
+  for (let i = 0, step = from; step < from + steps; step++) {
+    const place = spectra.placeOf(step)
+    for (let band = 0; band < bandCount; band++, i++) {
+      const one = spectra.loudness[place + band] ?? 0
+      shape[i] = one
+      means[band] = (means[band] ?? 0) + one / steps
+    }
+  }
+  let sum = 0
+  for (let i = 0; i < shape.length; i++) {
+    const one = (shape[i] ?? 0) - (means[i % bandCount] ?? 0)
+    shape[i] = one
+    sum += one * one
+  }
+  return { shape, energy: sum }
 }

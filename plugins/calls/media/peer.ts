@@ -292,6 +292,8 @@ export class Peer {
   #hearLeftOut({ sequenceNumber, timestamp }: RtpHeader, at: number): void {
     const { number, time } = this.#newest
     this.#newest = { number: sequenceNumber, time: timestamp }
+    // A microphone that gives nothing while it is quiet leaves no trace in the times: the sounds on both sides are two all the same.
+    if (at - this.#soundAt >= quiet.leftOutMs) this.#utterances.paused()
     if (sequenceNumber !== (number + 1) % 65_536) return
     const ms = ((timestamp - time) >>> 0) / 48 - frameMs
     if (ms >= quiet.leftOutMs && ms <= quiet.mostMs)

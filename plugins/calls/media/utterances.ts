@@ -64,6 +64,12 @@ export class Utterances {
     this.#rest = sound.slice(at)
   }
 
+  /** For a moment nothing came at all: what comes now is another sound, and has not spoken over the agent for as long as both. */
+  paused(): void {
+    this.#recent = []
+    this.#overToldAt = 'no'
+  }
+
   #frame(frame: Int16Array): void {
     const isVoice = this.#detector.isVoice(frame)
     this.#watchOver(isVoice)

@@ -18,7 +18,7 @@ import { cutReplies, refuse, turnNameOf } from './turns-of-call.ts'
 
 /** A cough is over after so long (1.2 s in the page); a tool that is slower is excused; silence is longer after a word that goes on. */
 const waits = {
-  falseAlarmMs: 1_000,
+  falseAlarmMs: 800,
   momentMs: 2_000,
   moreMs: 600,
 }
