@@ -56,6 +56,33 @@ function wandering(sound: Int16Array, everyMs: number): Int16Array {
   return Int16Array.from(played)
 }
 
+/** Sound as a busy page plays it: every few seconds it stops for up to half a second, so it is later and later. */
+function stopping(sound: Int16Array): Int16Array {
+  const pieces: Int16Array[] = []
+  for (let at = 0, nth = 0; at < sound.length; nth++) {
+    const until = at + 48_000 * (2 + (nth % 3))
+    pieces.push(sound.subarray(at, until), new Int16Array(4_800 * (1 + (nth % 5))))
+    // What it was late by is left out again after a while.
+    at = nth % 4 === 3 ? until + 48_000 : until
+  }
+  return joined(pieces)
+}
+
+/** Sound as a room gives it back, and a sound card whose second is a little long: four walls, and a fiftieth of a percent. */
+function roomy(sound: Int16Array): Int16Array {
+  const walls = [
+    [0, 0.6],
+    [390, 0.4],
+    [1_130, -0.3],
+    [2_900, 0.2],
+    [5_300, -0.1],
+  ] as const
+  return Int16Array.from({ length: sound.length }, (_, i) => {
+    const at = Math.round(i * 0.9998)
+    return Math.round(walls.reduce((sum, [late, loud]) => sum + (sound[at - late] ?? 0) * loud, 0))
+  })
+}
+
 const louder = (sound: Int16Array, by: number) => sound.map((sample) => Math.round(sample * by))
 const silence = (seconds: number) => new Int16Array(Math.round(second * seconds))
 
@@ -112,6 +139,17 @@ await describeWith('espeak', 'what is no voice of a person', () => {
       expect([over, sure, utterances]).toEqual([0, 0, []])
     },
   )
+
+  it.each([
+    ['a busy page that stops now and then', stopping],
+    ['a room with walls, and a sound card that is slow', roomy],
+  ])('nor does it out of %s', async (_, played) => {
+    const once = await said(story, 'en')
+    const agent = joined([once, once, once, once]).subarray(0, 48_000 * 60)
+    const back = joined([silence(0.14), await called(louder(played(agent), 0.1))])
+    const { over, sure, utterances } = await heardOf(back, agent)
+    expect([over, sure, utterances]).toEqual([0, 0, []])
+  })
 
   it.each(['en+f3', 'en', 'fr'])(
     'a person (%s) who speaks over that echo is heard',
