@@ -6,15 +6,17 @@ import { useWords } from './words.ts'
 
 /** The props of `Composer`. */
 export interface ComposerProps extends ComposerUse {
-  /** What was said last: ↑ in an empty composer brings it back. */
+  /** What was said last: ↑ in an empty composer brings it back, where it cannot be edited in its place. */
   readonly lastSaid?: string
+  /** Begins to edit what was said last; false where that cannot be changed now. */
+  readonly onEditLast?: () => boolean
   readonly onStop: () => void
   /** What stands below the field: a choice of the model, for example. */
   readonly children?: ReactNode
 }
 
 /** Where a message is written: one line that grows, whose text outlives a reload, and the files that go along. */
-export function Composer({ lastSaid, onStop, children, ...use }: ComposerProps) {
+export function Composer({ lastSaid, onEditLast, onStop, children, ...use }: ComposerProps) {
   const words = useWords()
   const { components } = useLook()
   const List = components.Attachments ?? Attachments
@@ -64,7 +66,7 @@ export function Composer({ lastSaid, onStop, children, ...use }: ComposerProps) 
           } else if (key === 'Escape' && isSending) onStop()
           else if (key === 'ArrowUp' && text === '' && lastSaid) {
             event.preventDefault()
-            setText(lastSaid)
+            if (!onEditLast?.()) setText(lastSaid)
           }
         }}
       />

@@ -19,6 +19,7 @@ export function EditForm({ text, onEnd }: EditFormProps) {
         event.preventDefault()
         onEnd(edited)
       }}
+      onKeyDown={({ key }) => key === 'Escape' && onEnd('')}
     >
       <textarea
         dir="auto"

@@ -42,7 +42,7 @@ export const Message = memo(function Message(props: MessageProps) {
   const words = useWords()
   const { components: Parts } = useLook()
   const Below = Parts.MessageActions ?? MessageActions
-  const [isEdited, setEdited] = useState(false)
+  const [isEdited, setEdited] = useState<boolean>()
   const { type, reasoning, isReasoning = false, toolCalls = [], attachments = [] } = message
   const drawn = useDrawn(message)
   const text = textOf(message)
@@ -100,7 +100,12 @@ export const Message = memo(function Message(props: MessageProps) {
       )}
       {ending && <p className="oc-ending">{words[ending]}</p>}
       {!isEdited && !isStreaming && (
-        <Below {...props} text={text} onBeginEdit={() => setEdited(true)} />
+        <Below
+          {...props}
+          text={text}
+          wasEdited={isEdited === false}
+          onBeginEdit={() => setEdited(true)}
+        />
       )}
     </article>
   )
@@ -140,6 +145,8 @@ function Said({ text, isOwn, isStreaming }: SaidProps) {
 /** The props of `MessageActions`. */
 export interface MessageActionsProps extends MessageProps {
   readonly text: string
+  /** Somebody has just left its edit, and is back here. */
+  readonly wasEdited?: boolean
   readonly onBeginEdit: () => void
 }
 
@@ -156,7 +163,12 @@ export function MessageActions(props: MessageActionsProps) {
       {versions && <Picker versions={versions} onVersion={onVersion} />}
       {text !== '' && <CopyButton text={text} className="oc-quiet" />}
       {isOwn && canChange && onEdit && (
-        <button type="button" className="oc-quiet" onClick={props.onBeginEdit}>
+        <button
+          type="button"
+          className="oc-quiet oc-begin-edit"
+          autoFocus={props.wasEdited}
+          onClick={props.onBeginEdit}
+        >
           {words.edit}
         </button>
       )}

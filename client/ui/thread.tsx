@@ -120,6 +120,13 @@ function Conversation(props: ThreadProps) {
         isSending={isSending}
         files={files}
         lastSaid={lastSaid && textOf(lastSaid)}
+        onEditLast={() => {
+          const button = [...(view.ref.current?.querySelectorAll('.oc-human') ?? [])]
+            .at(-1)
+            ?.querySelector<HTMLElement>('.oc-begin-edit')
+          button?.click()
+          return button != null
+        }}
         onSend={say}
         onStop={() => void chat.abortStream()}
       >

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -13,6 +14,7 @@ import calls from '../../plugins/calls/index.ts'
 import { lookedThrough, sentence } from '../../test/support/nothing-kept.ts'
 import payments from '../../plugins/payments/index.ts'
 import { complaintsOf, headersOf, launch } from '../../test/support/browser.ts'
+import { startServer } from '../../test/support/process.ts'
 import { describeWith } from '../../test/support/services.ts'
 import { unquote } from '../../test/support/models.ts'
 
@@ -136,15 +138,25 @@ await describeWith('chromium', 'the React example', (executablePath) => {
   })
 
   it('says that nobody answers, and goes on by itself once there is an oracle', async () => {
-    await using app = await testApp({ plugins: [], model: scriptedModel(['Here.']) })
+    const free = createServer().listen(0, '127.0.0.1')
+    await once(free, 'listening')
+    const { port } = free.address() as AddressInfo
+    await new Promise((resolve) => free.close(resolve))
     const page = await (await browser.newContext()).newPage()
-    await page.route(`${app.url}/**`, (route) => route.abort('connectionrefused'))
-    await page.goto(`${site}/?oracle=${app.url}`)
-    await page.getByRole('status').getByText(`No oracle answers at ${app.url} yet.`).waitFor()
-    await page.unrouteAll()
-    await say(page, 'Is anybody there?')
-    await page.getByText('Here.').waitFor()
-  })
+    page.setDefaultTimeout(60_000)
+    const at = `http://127.0.0.1:${port}`
+    await page.goto(`${site}/?oracle=${at}`)
+    await page.getByRole('status').getByText(`No oracle answers at ${at} yet.`).waitFor()
+    expect(await page.getByLabel('Your message').count()).toBe(0)
+    const folder = mkdtempSync(join(tmpdir(), 'late-oracle-'))
+    const late = startServer('server.ts', { PORT: String(port), DATA_DIR: folder })
+    onTestFinished(async () => {
+      await late.end()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    await say(page, 'What can you do?')
+    await page.getByText('I am the demonstration model').waitFor()
+  }, 120_000)
 
   it('says what is to be paid', async () => {
     const paywall = definePlugin({

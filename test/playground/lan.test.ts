@@ -55,6 +55,7 @@ await describeWith(
       context.setDefaultTimeout(30_000)
       const page = await context.newPage()
       const complaints = complaintsOf(page)
+      const granting = page.waitForRequest(`${address}/grants`)
       await page.goto(`${address}/playground/#/chat`)
       expect(await page.evaluate('isSecureContext')).toBe(false)
       await page.getByText('Plain HTTP').waitFor()
@@ -81,6 +82,21 @@ await describeWith(
         .or(page.getByRole('region', { name: 'The design', exact: true }))
         .first()
         .waitFor()
+      // The operator grants on this machine what the page was refused; then its audit of a draw is done in the browser.
+      const granted = await fetch(`http://127.0.0.1:${port}/grants`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: (await granting).postData(),
+      })
+      expect(granted.ok).toBe(true)
+      await page.getByRole('button', { name: 'Work it out and keep it' }).click()
+      await page.getByRole('region', { name: 'The design', exact: true }).waitFor()
+      await page.getByRole('button', { name: /Make up 5,000/ }).click()
+      await page.getByRole('button', { name: 'Commit' }).click()
+      await page.getByText('Frozen at').waitFor()
+      await page.getByRole('button', { name: 'Throw dice' }).click()
+      await page.getByRole('button', { name: 'Draw' }).click()
+      await page.getByText(/all 5,000 tickets were drawn again/).waitFor()
       const digest = await page.evaluate(async () => {
         const name = Symbol.for('oracle-runtime.page')
         const { [name]: shared } = globalThis as unknown as Record<

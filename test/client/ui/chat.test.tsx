@@ -246,7 +246,7 @@ it('makes a form of whatever schema there is, and says at each field what is wro
 
 it('says what was stopped, without a cursor, also after a reload; keeps the draft; brings back what was said', async () => {
   await using oracle = await testOracle({ plugins: [post], model: heldModel(['I begin'], []) })
-  const { texts, all, say, press, write } = person(oracle)
+  const { texts, all, say, press, write, button } = person(oracle)
   await say('Go on for ever')
   await until(() => texts('.oc-markdown').includes('I begin'))
   press('Escape')
@@ -254,9 +254,10 @@ it('says what was stopped, without a cursor, also after a reload; keeps the draf
     () => texts('.oc-ending').includes('Stopped') || texts('.oc-ending').includes('Cut off'),
   )
   expect(all('.oc-cursor')).toEqual([])
+  await button('Edit', '.oc-human')
   press('ArrowUp')
   await until(
-    () => (all('.oc-composer textarea')[0] as HTMLTextAreaElement).value === 'Go on for ever',
+    () => (all('.oc-edit textarea')[0] as HTMLTextAreaElement)?.value === 'Go on for ever',
   )
   write('.oc-composer textarea', 'a draft')
   const sessionId = (

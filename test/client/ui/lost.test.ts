@@ -75,4 +75,41 @@ await describeWith('chromium', 'a page whose connection is lost for a while', (p
       await browser.close()
     }
   }, 240_000)
+
+  it('is told loudly between the eighth and the ninth second', async () => {
+    const model = heldModel(['One '], ['two.'])
+    await using site = await kitPage()
+    await using app = await testApp({ plugins: [], model })
+    await using proxy = await proxyTo(app.url)
+    const browser = await launch(program)
+    try {
+      const page = await browser.newPage()
+      page.setDefaultTimeout(60_000)
+      const seed = randomBytes(32).toString('base64')
+      await page.clock.install()
+      await page.goto(site.address(proxy.url, app.oracleDid, { seed }))
+      await page.getByLabel('Message', { exact: true }).fill('Count')
+      await page.keyboard.press('Enter')
+      await page.locator('.oc-ai').getByText('One').waitFor()
+      // From here on time goes by when the test says so: a busy machine makes it no longer.
+      await page.clock.pauseAt(new Date(Date.now() + 3_600_000))
+      proxy.isOffline = true
+      proxy.cutAll()
+      const line = page.locator('.oc-connection[data-state=lost]')
+      await expect
+        .poll(async () => {
+          if (await line.count()) return 'lost'
+          await page.clock.runFor(50)
+          return undefined
+        })
+        .toBe('lost')
+      await page.clock.runFor(7_500)
+      expect(await line.getByRole('alert').count()).toBe(0)
+      await page.clock.runFor(1_500)
+      expect(await line.getByRole('alert').innerText()).toContain('Connection lost.')
+      model.goOn()
+    } finally {
+      await browser.close()
+    }
+  }, 120_000)
 })

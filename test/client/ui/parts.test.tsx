@@ -1,11 +1,12 @@
 import './window.ts'
-import { expect, it } from 'vitest'
+import { flushSync } from 'react-dom'
+import { expect, it, vi } from 'vitest'
 import { scriptedModel } from '#core/testing'
-import type { Components } from '../../../client/ui.ts'
+import { type Components, Progress, type ProgressProps } from '../../../client/ui.ts'
 import feedback from '../../../plugins/feedback/index.ts'
 import showcase from '../../../plugins/showcase/index.ts'
 import { testOracle } from '../oracle.ts'
-import { until } from '../page.ts'
+import { mount, until } from '../page.ts'
 import { person } from './person.tsx'
 
 const open = (pace = '0') =>
@@ -40,6 +41,45 @@ it('shows how far a call is with a bar, and no bar once it is done', async () =>
   expect(bar.value).toBeGreaterThanOrEqual(Number(told[1]))
   await until(() => texts('.oc-markdown').some((text) => text.startsWith('All six')), 40_000)
   expect(all('.oc-progress')).toEqual([])
+})
+
+it('tells a screen reader how far a call is at most every five seconds, and the last of it', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+  try {
+    const of = (done: number) => (
+      <Progress
+        progress={
+          { toolCallId: 'c', done, total: 6, note: `meter ${done}` } as ProgressProps['progress']
+        }
+      />
+    )
+    const { container, render } = mount(of(1))
+    const draw = (done: number) => flushSync(() => render(of(done)))
+    const told: [seconds: number, text: string][] = []
+    for (let second = 0; second <= 12; second++) {
+      if (second > 0 && second <= 5) draw(second + 1)
+      if (second === 2) {
+        const bar = container.querySelector('progress')!
+        expect([bar.value, bar.max]).toEqual([3, 6])
+        expect(container.querySelector('span')?.textContent).toBe('3 of 6. meter 3')
+      }
+      // What React does after it has drawn.
+      await new Promise((resolve) => setImmediate(resolve))
+      flushSync(() => undefined)
+      const text = container.querySelector('[role=status]')?.textContent ?? ''
+      if (text !== told.at(-1)?.[1]) told.push([second, text])
+      vi.advanceTimersByTime(1_000)
+      await new Promise((resolve) => setImmediate(resolve))
+      flushSync(() => undefined)
+    }
+    expect(told[0]).toEqual([0, '1 of 6. meter 1'])
+    expect(told.at(-1)?.[1]).toBe('6 of 6. meter 6')
+    expect(told.length).toBeLessThan(4)
+    for (const [nth, [second]] of told.slice(1).entries())
+      expect(second - told[nth]![0]).toBeGreaterThanOrEqual(5)
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 it('takes what a reader thinks of an answer, and knows it after a reload', async () => {
