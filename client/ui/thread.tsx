@@ -120,13 +120,7 @@ function Conversation(props: ThreadProps) {
         isSending={isSending}
         files={files}
         lastSaid={lastSaid && textOf(lastSaid)}
-        onEditLast={() => {
-          const button = [...(view.ref.current?.querySelectorAll('.oc-human') ?? [])]
-            .at(-1)
-            ?.querySelector<HTMLElement>('.oc-begin-edit')
-          button?.click()
-          return button != null
-        }}
+        onEditLast={() => editLast(view.ref.current)}
         onSend={say}
         onStop={() => void chat.abortStream()}
       >
@@ -134,6 +128,14 @@ function Conversation(props: ThreadProps) {
       </Field>
     </section>
   )
+}
+
+/** Begins to edit what was said last, where it can be changed now. */
+function editLast(list: HTMLElement | null): boolean {
+  const last = [...(list?.querySelectorAll('.oc-human') ?? [])].at(-1)
+  const button = last?.querySelector<HTMLElement>('.oc-begin-edit')
+  button?.click()
+  return button != null
 }
 
 /** The parts below the messages: the kit's own, where the page has none in their place. */
