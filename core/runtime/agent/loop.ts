@@ -178,8 +178,9 @@ async function askFitting(loop: Loop, system: string): Promise<HeardAnswer> {
       continue
     }
     const conversation = made.hasParts ? await asReadBy(messages, reader, files) : messages
+    const first = systemMessage(system)
     const request = {
-      messages: [systemMessage(system), ...conversation],
+      messages: [first, ...conversation],
       tools,
       signal: turn.signal,
       ...(files && { file: (id: string) => files.read(id) }),
@@ -204,7 +205,13 @@ async function askFitting(loop: Loop, system: string): Promise<HeardAnswer> {
       const whole = {
         ...{ system: systemBytes, tools: beside - systemBytes, conversation: bytes - beside },
       }
-      const sent = bytesByPart(whole, { loop, specs: tools, messages, model: reader })
+      const sent = bytesByPart(whole, {
+        loop,
+        system: first,
+        specs: tools,
+        messages,
+        model: reader,
+      })
       return { ...answer, timing: { ...timing, sent } }
     }
     log.failed(answer.timing)
