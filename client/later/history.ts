@@ -95,9 +95,6 @@ function reconciled(old: readonly IMessage[], fresh: readonly IMessage[]): reado
   })
 }
 
-/** The ends that a message has as soon as it has ended; how its run ended otherwise, only a server says. */
-const early: readonly (string | undefined)[] = ['length', 'content_filter']
-
 const sayingOf = ({
   type,
   content,
@@ -112,5 +109,5 @@ const sayingOf = ({
     toolCalls?.map(({ id, status, output }) => [id, status, output]),
     reasoning,
     isComplete,
-    early.includes(ended) && ended,
+    ended,
   ])

@@ -1,5 +1,5 @@
 import { claimIdsOf, OracleError } from '../core/error.ts'
-import type { AnyEvent, EarlyEnd, EventPayloads } from '../core/events.ts'
+import type { AnyEvent, EventPayloads } from '../core/events.ts'
 import type { Turn } from '../core/chat/turn.ts'
 import type { IMessage, ResultPart, ToolCall } from '../core/records.ts'
 import { stopped, withResult } from './tool-call.ts'
@@ -12,8 +12,8 @@ interface Segment {
   isReasoning: boolean
   calls: ToolCall[]
   isComplete: boolean
-  /** Why it ended early, where the model says so. */
-  ended?: EarlyEnd
+  /** How it ended, where it did not come to its own end. */
+  ended?: IMessage['ended']
   /** The model that answers, where it is another than the chosen one. */
   readonly model?: string
   /** The message as the chat showed it last; undefined when the segment has changed since. */
@@ -146,7 +146,6 @@ export class LiveReply {
             one.isReasoning = false
             one.isComplete = true
           })
-        if (payload.status !== 'finished' && payload.status !== 'waiting') this.cutShort()
         this.#segments.slice(-1).forEach((last) => (last.ended = payload.ended))
         return true
       case 'error':
@@ -157,13 +156,14 @@ export class LiveReply {
     }
   }
 
-  /** Ends the reply before the oracle had said all of it. */
-  cutShort(): void {
+  /** Ends the reply before the oracle had said all of it, and says how where that is known. */
+  cutShort(ended?: IMessage['ended'] | null): void {
     for (const segment of this.#segments)
       this.#change(segment, (one) => {
         one.isReasoning = false
         one.isComplete = one !== this.#segments.at(-1)
         one.calls = one.calls.map(stopped)
+        if (!one.isComplete) one.ended ??= ended ?? undefined
       })
   }
 

@@ -34,8 +34,7 @@ const mostSaid = 4_000
 function plain(markdown: string): string {
   // Code and escaped signs are laid aside, so what looks like a mark in them stays.
   const aside: string[] = []
-  let text = markdown
-    .slice(0, mostSaid)
+  let text = (markdown[mostSaid] ? markdown.slice(0, mostSaid).replace(/\S*$/, '…') : markdown)
     .replace(
       /^ *(```|~~~).*\n([^]*?)(\1|(?![^]))|(`+)([^`]+)\4|\\(\W)/gm,
       (_, _fence, block, _end, _ticks, code, sign) => (aside.push(block ?? code ?? sign), '\0'),

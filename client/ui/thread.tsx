@@ -1,8 +1,9 @@
-import { lazy, Suspense, useCallback, useMemo } from 'react'
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef } from 'react'
 import { OracleError } from '../core/error.ts'
 import type { Attachment, IMessage, Overrides } from '../core/records.ts'
 import { useChat } from '../react/use-chat.ts'
 import { type AnnouncerWords, useChatAnnouncer } from '../react/use-chat-announcer.ts'
+import { useLatest } from '../react/use-latest.ts'
 import { useApproval, useRun } from '../react/use-run.ts'
 import { AddressContext } from './address.ts'
 import { Asking, faultsIn } from './asking.tsx'
@@ -174,6 +175,9 @@ function Trouble(props: TroubleProps) {
   const { isAsking, onSayAgain, onReadAgain } = props
   const { components: Parts } = useLook()
   const Payment = Parts.PaymentCard ?? OwnPaymentCard
+  const told = [errors[0], box.fault, sendMessageError, errors[1]].find((one) => one != null)
+  const isUnread = told === errors[1]
+  useReadAgain(isUnread ? told : null, onReadAgain)
   if (sendMessageError?.code === 'payment_required')
     return (
       <Suspense>
@@ -185,15 +189,28 @@ function Trouble(props: TroubleProps) {
         />
       </Suspense>
     )
-  const told = [errors[0], box.fault, sendMessageError, errors[1]].find((one) => one != null)
   // What the outbox tries again by itself is no fault that a person has to do something about.
   if (box.waiting.length > 0 && told instanceof OracleError && isPassing(told)) return null
   // What does not fit in edited arguments stands at their fields.
   if (isAsking && faultsIn(told).length > 0) return null
-  const isUnread = told === errors[1]
   const again = sendMessageError && !isAsking ? onSayAgain : isUnread ? onReadAgain : undefined
   const retry = box.fault ? box.outbox.tryNow : again
   return <Parts.ErrorCard error={told} onRetry={retry} />
+}
+
+/** How soon a chat that could not be read is read again by itself: later each time, until the server is there. */
+const readAgain = { firstMs: 2_000, mostMs: 30_000 }
+
+function useReadAgain(fault: unknown, onReadAgain: () => void): void {
+  const tries = useRef(0)
+  const latest = useLatest(onReadAgain)
+  useEffect(() => {
+    if (fault == null) tries.current = 0
+    if (!(fault instanceof OracleError && isPassing(fault))) return
+    const usual = Math.min(readAgain.mostMs, readAgain.firstMs * 2 ** tries.current++)
+    const timer = setTimeout(() => latest.current(), Math.max(usual, fault.retryAfterMs ?? 0))
+    return () => clearTimeout(timer)
+  }, [fault, latest])
 }
 
 /** The code that pays is fetched when something is to be paid. */

@@ -44,7 +44,7 @@ export class Chat extends ChatTurns {
     this.#stopReturning?.()
     this.#socket?.close()
     this.#socket = undefined
-    this.turn?.leave(true)
+    this.turn?.leave('finished')
     this.turn = undefined
     this.#page = undefined
     super.unmount()

@@ -1,5 +1,6 @@
 import type { LiveReply } from '../../later/reply.ts'
 import type { ChatUse } from '../page.ts'
+import type { RunEnding } from '../events.ts'
 import type { IMessage } from '../records.ts'
 import type { RememberedRun } from './tab-memory.ts'
 
@@ -97,8 +98,8 @@ export class Turn {
   }
 
   /** Lets go of the stream. A reply that has not come to its end by itself is cut short. */
-  leave(isWhole = false): void {
+  leave(ended?: RunEnding | null): void {
     this.#leaving.abort()
-    if (!isWhole) this.reply?.cutShort()
+    if (ended !== 'finished' && ended !== 'waiting') this.reply?.cutShort(ended)
   }
 }

@@ -1,6 +1,6 @@
 import type { PageTools, PageToolCall } from '../../later/page-tools.ts'
 import { type OracleError, toOracleError } from '../error.ts'
-import type { AnyEvent } from '../events.ts'
+import type { AnyEvent, RunEnding } from '../events.ts'
 import type { RegisteredAction } from '../page.ts'
 import type { ChatRunState, IMessage, OracleConfig } from '../records.ts'
 import { askAs, type Call, readJson } from '../request.ts'
@@ -131,11 +131,10 @@ export abstract class ChatTurns extends ChatView {
   }
 
   /** Ends a turn whose run has ended; `ended` is null when the server no longer knows how. */
-  protected end(turn: Turn, ended: ChatRunState['ended']): void {
+  protected end(turn: Turn, ended: RunEnding | null): void {
     if (this.turn !== turn) return
-    const isWaiting = ended === 'waiting'
-    if (!isWaiting) this.memory.write()
-    this.#settle(turn, isWaiting || ended === 'finished')
+    if (ended !== 'waiting') this.memory.write()
+    this.#settle(turn, ended)
     this.showRun({ ended, reconnecting: false, retryAt: undefined })
     if (ended === 'failed' && turn.reply) return this.#refused(turn, turn.reply.failure)
     this.show({ status: 'ready' })
@@ -174,8 +173,8 @@ export abstract class ChatTurns extends ChatView {
   }
 
   /** Lets go of a turn, and adds what the turn said to the history. */
-  #settle(turn: Turn, isWhole = false): void {
-    turn.leave(isWhole)
+  #settle(turn: Turn, ended?: RunEnding | null): void {
+    turn.leave(ended)
     this.turn = undefined
     this.history.append(turn)
     this.changed()

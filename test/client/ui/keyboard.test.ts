@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { testApp } from '#core/testing'
+import { complaintsOf, launch } from '../../support/browser.ts'
+import { heldModel } from '../../support/held-model.ts'
+import { kitPage } from '../../support/kit-page.ts'
+import { describeWith } from '../../support/services.ts'
+
+const long = Array.from({ length: 120 }, (_, nth) => `Line ${nth}`).join('\n\n')
+
+await describeWith('chromium', 'a chat by the keyboard', (program) => {
+  it('has a composer of one line that grows, stops by Escape, edits by ↑, leaves an edit by Escape, and has a way to the end', async () => {
+    await using site = await kitPage()
+    await using app = await testApp({ plugins: [], model: heldModel(['I begin'], [], [long]) })
+    const browser = await launch(program)
+    try {
+      const page = await browser.newPage({ viewport: { width: 900, height: 700 } })
+      page.setDefaultTimeout(30_000)
+      const complaints = complaintsOf(page)
+      const seed = randomBytes(32).toString('base64')
+      await page.goto(site.address(app.url, app.oracleDid, { seed }))
+      const field = page.getByLabel('Message', { exact: true })
+      const { keyboard } = page
+      const lines = () =>
+        field.evaluate((one) => {
+          const { lineHeight, paddingTop, paddingBottom } = getComputedStyle(one)
+          const inside = one.clientHeight - parseFloat(paddingTop) - parseFloat(paddingBottom)
+          return Math.round(inside / parseFloat(lineHeight))
+        })
+      const focused = () =>
+        page.evaluate(
+          () => document.activeElement?.textContent || document.activeElement?.ariaLabel,
+        )
+      await field.focus()
+      expect(await lines()).toBe(1)
+      await keyboard.type('One')
+      expect(await lines()).toBe(1)
+      await keyboard.press('Shift+Enter')
+      await keyboard.type('Two')
+      expect(await lines()).toBe(2)
+      for (let nth = 0; nth < 40; nth++) await keyboard.press('Shift+Enter')
+      const height = await field.evaluate((one) => one.getBoundingClientRect().height)
+      expect(height).toBeLessThanOrEqual(700 * 0.4 + 2)
+      expect(height).toBeGreaterThan(700 * 0.3)
+      await keyboard.press('Control+a')
+      await keyboard.type('Tell me all')
+      expect(await lines()).toBe(1)
+      await keyboard.press('Enter')
+      await page.locator('.oc-ai').getByText('Line 119').waitFor()
+      await page.getByRole('button', { name: 'Send', exact: true }).waitFor()
+
+      // Up in the list of messages there is a way to the end, which stands before the composer.
+      await page.getByRole('region', { name: 'Messages' }).focus()
+      await keyboard.press('Home')
+      const end = page.getByRole('button', { name: 'To the newest message' })
+      await end.waitFor()
+      await field.focus()
+      for (
+        let presses = 0;
+        presses < 5 && (await focused()) !== (await end.textContent());
+        presses++
+      )
+        await keyboard.press('Shift+Tab')
+      await keyboard.press('Enter')
+      await end.waitFor({ state: 'detached' })
+      const left = () =>
+        page
+          .locator('.oc-messages')
+          .evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight)
+      await expect.poll(left).toBeLessThan(60)
+
+      await field.focus()
+      await keyboard.type('Go on for ever')
+      await keyboard.press('Enter')
+      await page.locator('.oc-ai').last().getByText('I begin').waitFor()
+      await keyboard.press('Escape')
+      await page.locator('.oc-ending').getByText('Stopped').waitFor()
+      expect(await page.locator('.oc-cursor').count()).toBe(0)
+      await page.getByRole('button', { name: 'Send', exact: true }).waitFor()
+
+      await field.focus()
+      await keyboard.press('ArrowUp')
+      const edit = page.locator('.oc-edit textarea')
+      expect(await edit.inputValue()).toBe('Go on for ever')
+      expect(await edit.evaluate((one) => one === document.activeElement)).toBe(true)
+      await keyboard.press('Escape')
+      await edit.waitFor({ state: 'detached' })
+      expect(await focused()).toBe('Edit')
+      expect(await page.locator('.oc-said').allTextContents()).toEqual([
+        'Tell me all',
+        'Go on for ever',
+      ])
+      expect(complaints).toEqual([])
+    } finally {
+      await browser.close()
+    }
+  }, 120_000)
+})
