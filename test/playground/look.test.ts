@@ -70,7 +70,7 @@ await describeWith('chromium', 'the look of the playground', (program) => {
     await chats.waitFor()
   }, 60_000)
 
-  it('has no field whose letters are under 16 px, into which a telephone would zoom', async () => {
+  it('has no field whose letters are under 16 px, into which a telephone would zoom, and none that leaves its page', async () => {
     const { page } = await visit('chat', 375)
     const { views } = (await (await fetch(`${url}/views`)).json()) as {
       views: { name: string; within?: string }[]
@@ -88,9 +88,17 @@ await describeWith('chromium', 'the look of the playground', (program) => {
           small: all
             .filter((one) => parseFloat(getComputedStyle(one).fontSize) < 16)
             .map((one) => one.outerHTML.slice(0, 120)),
+          outside: all
+            .filter((one) => one.checkVisibility())
+            .filter((one) => {
+              const { left, right } = one.getBoundingClientRect()
+              return left < 0 || right > innerWidth
+            })
+            .map((one) => one.outerHTML.slice(0, 120)),
         }))
       fields = Math.max(fields, small.count)
       expect([view, ...small.small]).toEqual([view])
+      expect([view, ...small.outside]).toEqual([view])
     }
     expect(fields).toBeGreaterThan(10)
   }, 120_000)

@@ -283,6 +283,13 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
 
   it('shows a question about the weather through to the answer, with its tools and their component', async () => {
     const { page, complaints } = await visit()
+    // Capabilities was opened before anything was loaded.
+    await show(page, 'Capabilities')
+    const load = page.getByRole('button', { name: 'Load weather', exact: true })
+    await page.getByRole('article', { name: 'weather' }).waitFor()
+    expect(await load.count()).toBe(1)
+    await page.evaluate(() => Object.assign(window, { isTheSame: true }))
+    await show(page, 'Chat')
     const question = page.getByRole('button', { name: 'What is the weather in Lusaka?' })
     const others = page.getByRole('button', { name: 'Others' })
     await others.waitFor()
@@ -301,6 +308,8 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     const plugin = page.getByRole('article', { name: 'weather' })
     await plugin.getByText('Loaded by the agent in the last turn.').waitFor()
     expect(await plugin.getAttribute('data-state')).toBe('loaded in this chat')
+    expect(await load.count()).toBe(0)
+    expect(await page.evaluate('isTheSame')).toBe(true)
 
     await show(page, 'Wire')
     await page.getByLabel('Filter').fill('get_current_weather')
