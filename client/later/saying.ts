@@ -25,7 +25,7 @@ export function sayingOf(
 }
 
 /** More of an answer is not said at once: whoever listens cannot skip within an announcement. */
-const mostSaid = 4_000
+const mostSaid = 3_999 // and one sign that says there is more
 
 /**
  * Markdown as words alone: what a link and an image say, the rows of a table, code as it is. It is short and never slow

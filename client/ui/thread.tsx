@@ -3,7 +3,6 @@ import { OracleError } from '../core/error.ts'
 import type { Attachment, IMessage, Overrides } from '../core/records.ts'
 import { useChat } from '../react/use-chat.ts'
 import { type AnnouncerWords, useChatAnnouncer } from '../react/use-chat-announcer.ts'
-import { useLatest } from '../react/use-latest.ts'
 import { useApproval, useRun } from '../react/use-run.ts'
 import { AddressContext } from './address.ts'
 import { Asking, faultsIn } from './asking.tsx'
@@ -203,14 +202,12 @@ const readAgain = { firstMs: 2_000, mostMs: 30_000 }
 
 function useReadAgain(fault: unknown, onReadAgain: () => void): void {
   const tries = useRef(0)
-  const latest = useLatest(onReadAgain)
   useEffect(() => {
-    if (fault == null) tries.current = 0
-    if (!(fault instanceof OracleError && isPassing(fault))) return
-    const usual = Math.min(readAgain.mostMs, readAgain.firstMs * 2 ** tries.current++)
-    const timer = setTimeout(() => latest.current(), Math.max(usual, fault.retryAfterMs ?? 0))
+    if (!(fault instanceof OracleError && isPassing(fault))) return void (tries.current = 0)
+    const wait = Math.min(readAgain.mostMs, readAgain.firstMs * 2 ** tries.current++)
+    const timer = setTimeout(onReadAgain, wait)
     return () => clearTimeout(timer)
-  }, [fault, latest])
+  }, [fault])
 }
 
 /** The code that pays is fetched when something is to be paid. */

@@ -71,7 +71,7 @@ await describeWith(
         }
         writeFileSync(join(app, 'package.json'), '{ "type": "module", "private": true }')
         writeFileSync(join(app, 'main.tsx'), firstBlock('docs/react.md', 'tsx'))
-        for (const beside of ['index.html', 'call.tsx', 'oracle.ts', 'pay.tsx'])
+        for (const beside of ['index.html', 'style.css', 'call.tsx', 'oracle.ts', 'pay.tsx'])
           cpSync(join(root, 'examples/react-chat', beside), join(app, beside))
         await build({
           ...{ configFile: false, root: app, logLevel: 'silent' },

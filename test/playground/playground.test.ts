@@ -286,8 +286,8 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     // Capabilities was opened before anything was loaded.
     await show(page, 'Capabilities')
     const load = page.getByRole('button', { name: 'Load weather', exact: true })
-    await page.getByRole('article', { name: 'weather' }).waitFor()
-    expect(await load.count()).toBe(1)
+    const before = page.getByRole('article', { name: 'weather' })
+    expect(await before.getAttribute('data-state')).toBe('available')
     await page.evaluate(() => Object.assign(window, { isTheSame: true }))
     await show(page, 'Chat')
     const question = page.getByRole('button', { name: 'What is the weather in Lusaka?' })
@@ -307,7 +307,7 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await show(page, 'Capabilities')
     const plugin = page.getByRole('article', { name: 'weather' })
     await plugin.getByText('Loaded by the agent in the last turn.').waitFor()
-    expect(await plugin.getAttribute('data-state')).toBe('loaded in this chat')
+    await expect.poll(() => plugin.getAttribute('data-state')).toBe('loaded in this chat')
     expect(await load.count()).toBe(0)
     expect(await page.evaluate('isTheSame')).toBe(true)
 
