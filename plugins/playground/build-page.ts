@@ -32,6 +32,8 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
         emptyOutDir: true,
         target: 'es2022',
         assetsInlineLimit: 0,
+        // Every browser that reads ES2022 knows how to load ahead.
+        modulePreload: { polyfill: false },
         // The library says 'use client' to frameworks that render on a server; this page renders in the browser alone.
         rolldownOptions: {
           checks: { bundlerTimings: false },
@@ -54,13 +56,14 @@ export async function buildPage(at: { sources: string; directory: string }): Pro
 const ofTheFirstView = new RegExp(
   [
     /node_modules\/(react|react-dom|scheduler)\//,
-    /client\/core\/(client|error|events|records|request|store|timing|tokens|tool-schema)\.ts/,
+    /client\/core\/(client|error|events|notices|records|request|store|timing|tokens|tool-schema)\.ts/,
     /client\/core\/chat\//,
-    /client\/react\/(provider|use-store|use-run|use-oracle|use-chat|use-latest|content)\.ts/,
+    /client\/react\/(provider|use-store|use-run|use-oracle|use-chat|use-latest|use-notices|content)\.ts/,
     /client\/view\/(fault|root)\.tsx/,
-    /client\/ui\/(words|address)\.ts/,
+    /client\/ui\/markdown\//,
+    /client\/ui\/(words|address|parts|progress|clock|copy|seconds|hooks)\.tsx?/,
     /client\/ui\/languages\/en/,
-    /page\/(route|host|oracle|words)\.ts/,
+    /page\/(route|host|oracle|words|traffic|brought)\.ts/,
   ]
     .map(({ source }) => source)
     .join('|'),
