@@ -40,7 +40,7 @@ export function ApprovalCard({ approval, isBusy, schema, faults = noFaults }: Ap
       hidden={pending === null}
     >
       <strong>{words.waits}</strong>
-      <p>{words.approvalOf(straight(toolName))}</p>
+      <p dir="auto">{words.approvalOf(straight(toolName))}</p>
       {question && <p dir="auto">{straight(question)}</p>}
       {foreign.length > 0 ? (
         <Foreign sources={foreign} />

@@ -1,5 +1,6 @@
-import { type ReactNode, useLayoutEffect, useRef } from 'react'
+import { type ReactNode, useRef } from 'react'
 import { AttachButton, Attachments } from './attachments.tsx'
+import { useLayout } from './follow.ts'
 import { useLook } from './parts.tsx'
 import { type ComposerUse, useComposer } from './use-composer.ts'
 import { useWords } from './words.ts'
@@ -23,7 +24,7 @@ export function Composer({ lastSaid, onEditLast, onStop, children, ...use }: Com
   const { isSending, files } = use
   const { text, setText, isReady, send } = useComposer(use)
   const field = useRef<HTMLTextAreaElement>(null)
-  useLayoutEffect(() => {
+  useLayout(() => {
     const area = field.current
     if (!area) return
     area.style.blockSize = 'auto'

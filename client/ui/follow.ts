@@ -10,6 +10,9 @@ import {
 import type { IMessage } from '../core/records.ts'
 import { type HistoryResult, pageOf } from './use-history.ts'
 
+/** An effect before the browser paints. A server has no layout, and React 18 would warn of that there. */
+export const useLayout = typeof window === 'undefined' ? useEffect : useLayoutEffect
+
 /** Whether something has been so for longer than a time. */
 export function useLate(is: boolean, ms: number): boolean {
   const [isLate, setLate] = useState(false)
@@ -114,7 +117,7 @@ function useEnd(
       sizes.disconnect()
     }
   }, [])
-  useLayoutEffect(() => {
+  useLayout(() => {
     const box = ref.current
     if (box && follows.current) box.scrollTop = box.scrollHeight
   }, [messages])
@@ -138,7 +141,7 @@ function useFirst(messages: readonly IMessage[]) {
 /** Keeps the line that is read where it stands while something is put in above it: until another message is the `first`. */
 function useStaying(ref: RefObject<HTMLDivElement | null>, first: string | undefined): () => void {
   const held = useRef<{ element: Element; top: number }>(undefined)
-  useLayoutEffect(() => {
+  useLayout(() => {
     const box = ref.current
     const { element, top } = held.current ?? {}
     held.current = undefined

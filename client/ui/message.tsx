@@ -150,13 +150,24 @@ export interface MessageActionsProps extends MessageProps {
   readonly onBeginEdit: () => void
 }
 
+/** How many messages of this page’s own time are told from when they are; behind these, no time is said rather than a wrong one. */
+const mostSeen = 1_000
+
+/** When messages were first shown whole that came while the page was open: the history alone says of a message when it was said. */
+const seen = new Map<string, string>()
+
+function firstSeen(id: string): string | undefined {
+  if (!seen.has(id) && seen.size < mostSeen) seen.set(id, new Date().toISOString())
+  return seen.get(id)
+}
+
 /** What can be done with a message, and when it was said. */
 export function MessageActions(props: MessageActionsProps) {
   const { message, text, versions, canChange = false, onVersion, onEdit, onAgain } = props
   const words = useWords()
   const { components } = useLook()
   const Picker = components.BranchPicker ?? BranchPicker
-  const { type, createdAt } = message
+  const { type, createdAt = firstSeen(message.id) } = message
   const isOwn = type === 'human'
   return (
     <div className="oc-actions">

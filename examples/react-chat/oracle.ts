@@ -10,13 +10,15 @@ interface Facts {
 
 /** What the oracle at an address says of itself. Says so while nobody answers there, and goes on by itself once somebody does. */
 export async function oracleAt(baseUrl: string): Promise<Facts> {
+  const place = document.getElementById('root')!
   for (;;) {
     try {
-      return await (await fetch(`${baseUrl}/.well-known/oracle.json`)).json()
+      const facts: Facts = await (await fetch(`${baseUrl}/.well-known/oracle.json`)).json()
+      place.role = null
+      return facts
     } catch {
-      const place = document.getElementById('root')!
-      place.textContent = `No oracle answers at ${baseUrl} yet. "npm start" starts one; this page goes on by itself.`
       place.role = 'status'
+      place.textContent = `No oracle answers at ${baseUrl} yet. "npm start" starts one; this page goes on by itself.`
     }
     await new Promise((resolve) => setTimeout(resolve, againMs))
   }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
@@ -35,17 +35,24 @@ const weather = definePlugin({
   },
 })
 
-it('is sixty lines of its own', () => {
-  const lines = readFileSync(join(import.meta.dirname, 'main.tsx'), 'utf8').split('\n')
+it.each([
+  ['main.tsx', 'forty', 40],
+  ['hooks.tsx', 'sixty', 60],
+])('%s is %s lines of its own', (file, _, most) => {
+  const lines = readFileSync(join(import.meta.dirname, file), 'utf8').split('\n')
   const own = lines.slice(lines.findLastIndex((line) => /^import/.test(line)) + 1)
-  expect(own.filter((line) => line.trim() !== '').length).toBeLessThanOrEqual(60)
+  expect(own.filter((line) => line.trim() !== '').length).toBeLessThanOrEqual(most)
 })
 
 await describeWith('chromium', 'the React example', (executablePath) => {
   const folder = mkdtempSync(join(tmpdir(), 'react-chat-'))
   let browser: Browser
   let site: string
-  const types: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript' }
+  const types: Record<string, string> = {
+    '.html': 'text/html',
+    '.js': 'text/javascript',
+    '.css': 'text/css',
+  }
   const server = createServer(({ url }, res) => {
     const { pathname } = new URL(url!, 'http://localhost')
     const file = pathname === '/' ? '/index.html' : pathname
@@ -73,7 +80,7 @@ await describeWith('chromium', 'the React example', (executablePath) => {
   async function open(oracle: string): Promise<{ page: Page; complaints: string[] }> {
     const page = await (await browser.newContext()).newPage()
     const complaints = complaintsOf(page)
-    await page.goto(`${site}/?oracle=${oracle}`)
+    await page.goto(`${site}/hooks.html?oracle=${oracle}`)
     return { page, complaints }
   }
   const say = async (page: Page, words: string) => {
@@ -106,6 +113,25 @@ await describeWith('chromium', 'the React example', (executablePath) => {
     expect(complaints).toEqual([])
   })
 
+  it('does the same as the kit’s chat', async () => {
+    const model = scriptedModel([
+      [call('look_outside'), call('look_at_the_clock')],
+      call('draw_bar', { label: 'Rain', percent: 40 }),
+      'It is dry.',
+    ])
+    await using app = await testApp({ plugins: [weather], model })
+    const page = await (await browser.newContext()).newPage()
+    const complaints = complaintsOf(page)
+    await page.goto(`${site}/?oracle=${app.url}`)
+    await page.getByLabel('Message', { exact: true }).fill('How is it outside?')
+    await page.keyboard.press('Enter')
+    await page.locator('.oc-ai').getByText('It is dry.').waitFor()
+    await page.getByText('Lusaka: 24 °C, clear sky').waitFor()
+    expect(await page.getByLabel('Rain').getAttribute('value')).toBe('40')
+    await page.locator('.oc-tool[data-tool=look_at_the_clock][data-state=done]').waitFor()
+    expect(complaints).toEqual([])
+  })
+
   it('calls the oracle in the session of the chat, where the oracle takes calls', async () => {
     const caller = await chromium.launch({
       executablePath: executablePath.includes('/') ? executablePath : `/usr/bin/${executablePath}`,
@@ -118,7 +144,7 @@ await describeWith('chromium', 'the React example', (executablePath) => {
     const env = { NODE_ENV: 'development', CALLS_VOICE: 'none', CALLS_HEARING: 'typed' }
     await using app = await testApp({ plugins: [calls], model: scriptedModel(['Hello.']), env })
     const page = await caller.newPage()
-    await page.goto(`${site}/?oracle=${app.url}`)
+    await page.goto(`${site}/hooks.html?oracle=${app.url}`)
     await page.getByRole('button', { name: 'Call' }).click()
     const call = page.getByRole('region', { name: 'Call' })
     await call.getByText('listening').waitFor()
@@ -147,15 +173,41 @@ await describeWith('chromium', 'the React example', (executablePath) => {
     const at = `http://127.0.0.1:${port}`
     await page.goto(`${site}/?oracle=${at}`)
     await page.getByRole('status').getByText(`No oracle answers at ${at} yet.`).waitFor()
-    expect(await page.getByLabel('Your message').count()).toBe(0)
-    const folder = mkdtempSync(join(tmpdir(), 'late-oracle-'))
-    const late = startServer('server.ts', { PORT: String(port), DATA_DIR: folder })
-    onTestFinished(async () => {
-      await late.end()
-      rmSync(folder, { recursive: true, force: true })
+    expect(await page.getByLabel('Message').count()).toBe(0)
+    const late = startServer('server.ts', { PORT: String(port), DATA_DIR: ':memory:' })
+    onTestFinished(() => void late.end())
+    await page.getByLabel('Message', { exact: true }).fill('What can you do?')
+    await page.keyboard.press('Enter')
+    await page.locator('.oc-ai').getByText('I am the demonstration model').waitFor()
+    // What the page waited for is nothing that a screen reader should go on hearing of.
+    expect(await page.locator('main').getAttribute('role')).toBeNull()
+  }, 120_000)
+
+  it('is there by one command, which starts the server and has the browser open the page', async () => {
+    const opened = join(folder, 'opened')
+    const opener = join(folder, 'browser.js')
+    writeFileSync(
+      opener,
+      `require('node:fs').writeFileSync(${JSON.stringify(opened)}, process.argv.at(-1))`,
+    )
+    const started = startServer('scripts/example-react.ts', {
+      DATA_DIR: ':memory:',
+      BROWSER: opener,
     })
-    await say(page, 'What can you do?')
-    await page.getByText('I am the demonstration model').waitFor()
+    onTestFinished(() => void started.end())
+    const oracle = await started.url
+    await expect.poll(() => existsSync(opened) && readFileSync(opened, 'utf8')).toBeTruthy()
+    const address = readFileSync(opened, 'utf8')
+    expect(new URL(address).searchParams.get('oracle')).toBe(oracle)
+    const page = await (await browser.newContext()).newPage()
+    page.setDefaultTimeout(60_000)
+    const complaints = complaintsOf(page)
+    await page.goto(address)
+    await page.getByLabel('Message', { exact: true }).fill('What can you do?')
+    await page.keyboard.press('Enter')
+    await page.locator('.oc-ai').getByText('I am the demonstration model').waitFor()
+    expect(complaints).toEqual([])
+    expect(await started.end('SIGINT')).toBe(0)
   }, 120_000)
 
   it('says what is to be paid', async () => {

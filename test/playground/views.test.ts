@@ -44,6 +44,8 @@ const modules: Record<string, string> = {
     return () => {}
   }`,
   nothing: `export const view = 1`,
+  away: `export default (element) => ((element.textContent = 'It was away.'), () => {})`,
+  beside: `export default (element) => ((element.textContent = 'Beside the field.'), () => {})`,
 }
 
 const files: WebModule = (ctx, next) => {
@@ -65,6 +67,7 @@ const brings = definePlugin({
     ...Object.fromEntries(
       [...Object.keys(modules), 'missing'].map((name, i) => [`x-${name}`, view(name, 200 + i)]),
     ),
+    'x-beside': { ...view('beside', 300), within: 'composer' },
     // The page has a view of this name, which stays the page's.
     wire: { ...view('good', 1), label: { en: 'Not the wire' } },
   },
@@ -139,7 +142,7 @@ await describeWith('chromium', 'views that plugins bring', (program) => {
     browser = await launch(program)
     app = await testApp({
       plugins: [playground, brings, lacking, office],
-      model: scriptedModel(['Still here.']),
+      model: scriptedModel(['Still here.', 'Somebody is.']),
       env: { NODE_ENV: 'development' },
     })
   }, 90_000)
@@ -231,6 +234,28 @@ await describeWith('chromium', 'views that plugins bring', (program) => {
     await page.getByLabel('Message', { exact: true }).fill('Are you there?')
     await page.getByRole('button', { name: 'Send' }).click()
     await page.getByRole('article', { name: 'Oracle' }).getByText('Still here.').waitFor()
+    await page.context().close()
+  }, 90_000)
+
+  it('one whose server is not reached comes by itself once it is, and one within a chat says nothing until then', async () => {
+    const { page, nav } = await visit('x-good')
+    await page.getByText('Shown 1').waitFor()
+    await page.context().setOffline(true)
+    await nav.getByRole('link', { name: 'The away' }).click()
+    await page.getByRole('alert').getByText('comes by itself').waitFor()
+    await page.context().setOffline(false)
+    await page.getByText('It was away.').waitFor()
+    expect(await page.getByRole('alert').count()).toBe(0)
+
+    await page.route('**/brought/beside.js*', (route) => route.abort())
+    const refused = page.waitForEvent('requestfailed', (request) => request.method() === 'HEAD')
+    await nav.getByRole('link', { name: 'Chat' }).click()
+    await page.getByLabel('Message', { exact: true }).fill('Is anybody beside you?')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await refused
+    expect(await page.getByRole('alert').count()).toBe(0)
+    await page.unroute('**/brought/beside.js*')
+    await page.getByText('Beside the field.').waitFor()
     await page.context().close()
   }, 90_000)
 

@@ -61,6 +61,8 @@ it('makes a session for the first words alone, and shows these at once', async (
   await until(() => texts('.oc-thread-name').includes('Good day'))
   expect(await count(oracle)).toBe(1)
   await until(() => all('.oc-cursor').length === 0)
+  // What has just been said has its time as what is read again later has.
+  await until(() => all('.oc-message time').length === 2)
 })
 
 it('edits what was said in another version, names the write behind it, and goes back and forth', async () => {

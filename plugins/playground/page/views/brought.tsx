@@ -30,11 +30,36 @@ export function BroughtView(props: Props) {
   )
 }
 
+/** How soon a view is fetched again whose server was not reached: later each time, and at once when there is a network again. */
+const fetchAgain = { firstMs: 2_000, mostMs: 30_000 }
+
+/** The server that has the code of a view was not reached. */
+class Unreached extends Error {
+  constructor() {
+    super('The server cannot be reached. This view comes by itself once it can.')
+  }
+}
+
 function Shown(props: Props) {
   const { view, oracle } = props
   const box = useRef<HTMLDivElement>(null)
   const [fault, setFault] = useState<{ readonly error: unknown }>()
   const [tries, setTries] = useState(0)
+  const isUnreached = fault?.error instanceof Unreached
+  const again = () => {
+    setFault(undefined)
+    setTries((count) => count + 1)
+  }
+  useEffect(() => {
+    if (!isUnreached) return
+    const wait = Math.min(fetchAgain.mostMs, fetchAgain.firstMs * 2 ** tries)
+    const timer = setTimeout(again, wait)
+    addEventListener('online', again)
+    return () => {
+      clearTimeout(timer)
+      removeEventListener('online', again)
+    }
+  }, [isUnreached])
   const latest = useRef<Around>({ ...props, within: view.within })
   latest.current = { ...props, within: view.within }
   useEffect(() => {
@@ -49,16 +74,11 @@ function Shown(props: Props) {
   return (
     <>
       <div ref={box} className="brought" />
-      {fault && (
+      {/* The chat says itself that the connection is lost; each part within it need not say so, too. */}
+      {fault && !(isUnreached && view.within) && (
         <>
           <Fault error={fault.error ?? new Error('The view failed.')} />
-          <button
-            type="button"
-            onClick={() => {
-              setFault(undefined)
-              setTries((count) => count + 1)
-            }}
-          >
+          <button type="button" onClick={again}>
             {words.tryAgain}
           </button>
         </>
@@ -97,11 +117,22 @@ function present(
   const show = async () => {
     // A browser keeps the outcome of an import, so another try needs another address.
     const address = tries > 0 ? `${module}?try=${tries}` : module
-    const { default: view } = (await import(/* @vite-ignore */ address)) as { default?: ShowView }
+    const { default: view } = (await import(/* @vite-ignore */ address).catch((error) =>
+      whyNot(module, error),
+    )) as { default?: ShowView }
     if (typeof view !== 'function')
       throw new Error(`${module} has no function as its default export.`)
     if (!isOver) remove = view(element, host)
   }
   show().catch(fail)
   return end
+}
+
+/** What an import says does not tell a module that is not there from a server that is not. */
+async function whyNot(module: string, error: unknown): Promise<never> {
+  const isThere = await fetch(module, { method: 'HEAD' }).then(
+    () => true,
+    () => false,
+  )
+  throw isThere ? error : new Unreached()
 }
