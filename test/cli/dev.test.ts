@@ -11,8 +11,8 @@ import { AppFolder } from '../support/command-line.ts'
 import { openStream, readOn, wordsOf } from '../support/event-stream.ts'
 import { bareEnv, root } from '../support/process.ts'
 
-/** How often the app is saved while clients ask; `DEV_SAVES=5` for somebody in a hurry. */
-const saves = Number(process.env.DEV_SAVES ?? 30)
+/** How often the app is saved while clients ask. `DEV_SAVES=30` looks longer. */
+const saves = Number(process.env.DEV_SAVES ?? 10)
 
 /** A model of five words, which waits after the word `waitsAfter` until its server ends. */
 const slowModel = (waitsAfter?: number) => `{
