@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { RuntimeError } from '#core'
 import { type Child, killChildren, startChild } from '../support/child.ts'
@@ -259,6 +260,33 @@ await describeWith('postgres', 'a run that kills its process, on PostgreSQL', (p
     expect(seen.at(-2)?.data.code).toBe('RUN_QUARANTINED')
     expect((await slow).at(-1)?.data.status).toBe('finished')
     expect(world.deaths).toHaveLength(2)
+  }, 60_000)
+
+  test('is not blamed together with one that its process lost while that was on trial', async () => {
+    const database = await freshDatabase(postgres)
+    onTestFinished(() => database.drop())
+    const engine = () => new Promise<never>(() => {})
+    const one = await replica({ databaseUrl: database.url, engine, restoreUser: fakeUser })
+    const begin = async () => {
+      const turn = await one.stream(`/messages/${await one.session()}`, { message: 'Hello' })
+      turn.cut()
+      return turn.headers.get('x-run-id') ?? ''
+    }
+    const [lost, next] = [await begin(), await begin()]
+    const { db } = one.store
+    // The process has lost both: the first on trial, which nobody else has taken, the second left by a process that died.
+    await sql`update kernel_runs set deaths = 1, epoch = epoch + 1, on_trial = 1 where id = ${lost}`.execute(
+      db,
+    )
+    await sql`update kernel_runs set deaths = 1, epoch = epoch + 1, owner = null where id = ${next}`.execute(
+      db,
+    )
+    const onTrial = async () => {
+      const found = sql<{ id: string }>`select id from kernel_runs where on_trial = 1`
+      return (await found.execute(db)).rows.map(({ id }) => id)
+    }
+    await expect.poll(onTrial, { timeout: 30_000 }).toContain(next)
+    expect(await onTrial()).toEqual([next])
   }, 60_000)
 
   test('is told from a run whose process lives and only lost its lease: that is tried four times', async () => {

@@ -115,6 +115,20 @@ export async function endTrial(store: RunStore, { id, epoch }: RunRow): Promise<
   )
 }
 
+/**
+ * Ends what this process has on trial: a run that it lost meanwhile, because it stood still for longer than a lease, would else
+ * be blamed together with the run that comes on trial next.
+ */
+export async function endTrials(db: RunStore['db'], owner: string): Promise<void> {
+  await db
+    .updateTable('kernel_runs')
+    .set({ on_trial: 0 })
+    .where(isAtWork)
+    .where('owner', '=', owner)
+    .where('on_trial', '=', 1)
+    .execute()
+}
+
 /** Deletes the rows of processes that died. */
 export async function forgetProcesses(store: RunStore): Promise<void> {
   await store.commits.single((db) =>

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { isKnownForm } from '../stored-version.ts'
-import { deathsAtMost, isAlive } from './deaths.ts'
+import { deathsAtMost, endTrials, isAlive } from './deaths.ts'
 import { isAtWork } from '../indexes/open-runs.ts'
 import { type Held, type RunRow, type RunStore, slices } from './store.ts'
 
@@ -44,9 +44,10 @@ export async function extendLeases(store: RunStore, ids: readonly string[]): Pro
 /**
  * Takes runs that no process carries: released runs, runs of dead processes once `countDeaths` has counted the deaths, and
  * runs whose lease ran out under a process that lives. The claim counts an attempt for a run of the last kind;
- * `countDeaths` has counted the attempt for a run of a dead process. A run whose process died once is a suspect, and only
- * a claim with `suspects` takes suspects. The claim skips the numbers of the events that the last owner may have shown
- * and not written, so that no client takes a new event for one that the client has.
+ * `countDeaths` has counted the attempt for a run of a dead process. A run whose process died once is a suspect. Only
+ * a claim with `suspects` takes suspects; they are on trial then, and nothing else of this process is. The claim skips the
+ * numbers of the events that the last owner may have shown and not written, so that no client takes a new event for one that
+ * the client has.
  */
 export function claimRuns(
   store: RunStore,
@@ -59,7 +60,7 @@ export function claimRuns(
       : sql<boolean>`lease_until < ${leaseNow}`
   const free = sql<boolean>`(owner is null or ${lapsed})`
   const suspect = sql<boolean>`(deaths between 1 and ${deathsAtMost - 1} and stop is null)`
-  return store.commits.single((db) => {
+  const claim = (db: RunStore['db']): Promise<RunRow[]> => {
     let candidates = db
       .selectFrom('kernel_runs')
       .select('id')
@@ -87,6 +88,11 @@ export function claimRuns(
       .where('id', 'in', (eb) => eb.selectFrom('candidates').select('id'))
       .returningAll()
       .execute()
+  }
+  if (!suspects) return store.commits.single(claim)
+  return store.commits.atomic(async (db) => {
+    await endTrials(db, owner)
+    return claim(db)
   })
 }
 
