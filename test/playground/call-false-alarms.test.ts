@@ -88,22 +88,29 @@ await describeWith('chromium', 'what is no voice of a person, on a page', (progr
     )
     await caller.type('Tell me everything.')
     const pauses: number[] = []
+    const held: number[] = []
     let from = 0
     for (let nth = 0; nth < 20; nth++) {
       await caller.hears(1, from)
       means(nth % 2 === 0 ? '' : 'Mhm.')
+      const before = (await caller.frames('go')).length
       from = await caller.play(nth % 2 === 0 ? sounds.cough : sounds.nod)
-      const gaps = () => caller.studio((studio, since) => studio.gaps(since, 0.3), from)
-      await expect.poll(async () => (await gaps()).length, patient).toBeGreaterThan(0)
-      const [{ seconds, from: began } = { seconds: NaN, from: NaN }] = await gaps()
-      pauses.push(seconds)
-      from = began + seconds
+      await expect.poll(async () => (await caller.frames('go')).length, patient).toBe(before + 1)
+      const [hold, go] = [await caller.frames('hold'), await caller.frames('go')]
+      held.push(go.at(-1)!.at - hold.at(-1)!.at)
+      await caller.hears(1, await caller.now())
+      // Packets that come at once after a while, on a busy machine, are heard in less time than they were said in.
+      const gaps = await caller.studio((studio, since) => studio.gaps(since, 0.1), from)
+      pauses.push(Math.max(0, ...gaps.map(({ seconds }) => Math.round(seconds * 1_000))))
+      from = await caller.now()
     }
-    const ms = pauses.map((seconds) => Math.round(seconds * 1_000))
-    console.log(
-      `Pauses of ${ms.join(', ')} ms: median ${quantile(ms, 0.5)}, p90 ${quantile(ms, 0.9)}`,
-    )
-    expect(Math.max(...pauses)).toBeLessThan(3)
+    for (const [what, ms] of Object.entries({ 'The agent is held for': held, 'Pauses of': pauses }))
+      console.log(
+        `${what} ${ms.join(', ')} ms: median ${quantile(ms, 0.5)}, p90 ${quantile(ms, 0.9)}`,
+      )
+    // What the agent itself waits for is counted in sound (false-alarms.test.ts); the page's buffer and a busy machine come on top.
+    expect(quantile(held, 0.5)).toBeLessThan(1_000)
+    expect(Math.max(...pauses)).toBeLessThan(3_000)
     expect(model.requests).toHaveLength(1)
     expect((await history()).filter(({ type }) => type === 'human')).toHaveLength(1)
     expect(JSON.stringify(await history())).not.toContain('"cut"')

@@ -4,7 +4,7 @@ import { espeakVoice } from '../../plugins/calls/speech/command.ts'
 import { Resampler } from '../../plugins/calls/speech/resample.ts'
 
 /** What hears in a test: it keeps how many samples each utterance had, and understands what the test says. */
-export function recorder(understood: (nth: number) => string = () => 'Hello?') {
+export function recorder(understood: (nth: number) => string | Promise<string> = () => 'Hello?') {
   /** The samples of each utterance, of 16 kHz, and how loud it was at most. */
   const heard: { samples: number; peak: number }[] = []
   const plugin = definePlugin({
@@ -25,7 +25,7 @@ export function recorder(understood: (nth: number) => string = () => 'Hello?') {
               },
               async end() {
                 heard.push(one)
-                return { text: understood(heard.length) }
+                return { text: await understood(heard.length) }
               },
             }
           },

@@ -49,6 +49,7 @@ export class Camera {
     const frame = this.#frames?.push(packet)
     if (!frame) return
     this.#newest = webpOf(frame)
+    clearTimeout(this.#forgetting)
     this.#forgetting = setTimeout(() => (this.#newest = undefined), asking.newestMs)
     this.#tell(this.#newest)
   }

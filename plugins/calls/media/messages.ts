@@ -45,7 +45,7 @@ export type FromMedia = { readonly call: string } & (
   | { readonly type: 'paused' | 'resumed' }
   | { readonly type: 'ended'; readonly voicedMs: number }
   | ({ readonly type: 'over' } & Partial<Played>)
-  | { readonly type: 'sure' }
+  | { readonly type: 'sure' | 'passed' }
   | ({ readonly type: 'played' } & Played)
   /** Where the agent stood when what it said was dropped. */
   | ({ readonly type: 'dropped' } & Partial<Played>)

@@ -133,6 +133,7 @@ export class Peer {
       ended: (voicedMs) => tell({ type: 'ended', voicedMs }),
       over: () => tell({ type: 'over', ...this.#playing.place }),
       sure: () => tell({ type: 'sure' }),
+      passed: () => tell({ type: 'passed' }),
     })
     this.#camera = new Camera({
       askFor: (source) => void this.#video?.receiver.sendRtcpPLI(source).catch(() => undefined),
@@ -293,7 +294,7 @@ export class Peer {
     const { number, time } = this.#newest
     this.#newest = { number: sequenceNumber, time: timestamp }
     // A microphone that gives nothing while it is quiet leaves no trace in the times: the sounds on both sides are two all the same.
-    if (at - this.#soundAt >= quiet.leftOutMs) this.#utterances.paused()
+    if (at - this.#soundAt >= quiet.leftOutMs) this.#utterances.paused(at - this.#soundAt)
     if (sequenceNumber !== (number + 1) % 65_536) return
     const ms = ((timestamp - time) >>> 0) / 48 - frameMs
     if (ms >= quiet.leftOutMs && ms <= quiet.mostMs)

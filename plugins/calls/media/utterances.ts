@@ -15,13 +15,15 @@ export interface UtteranceEvents {
   over(): void
   /** Somebody has spoken for so long that it is no cough. */
   sure(): void
+  /** What was spoken over the agent was short, and nothing followed. */
+  passed(): void
 }
 
 const frameMs = 20
 /** Frames in a row that begin an utterance; what is kept from before; how long one lasts; from when one counts; what is a pause. */
 const bounds = { beginsAfter: 3, keptBefore: 10, mostMs: 60_000, leastMs: 200, pauseMs: 300 }
-/** Speaking over the agent: so many voiced frames of so many, and voice of so long for certain. */
-const over = { voiced: 4, of: 6, sureMs: 600 }
+/** Speaking over the agent: so many voiced frames of so many, voice of so long for certain, and after so long a quiet it has passed. */
+const over = { voiced: 4, of: 6, sureMs: 600, passedMs: 300 }
 
 /** Finds utterances in sound. */
 export class Utterances {
@@ -36,6 +38,7 @@ export class Utterances {
   #open: { voicedMs: number; silentMs: number; lengthMs: number } | undefined
   #overToldAt: 'no' | 'over' | 'sure' = 'no'
   #voicedOverMs = 0
+  #quietOverMs = 0
   /** Whether the agent is heard just now. */
   isSpoken = false
 
@@ -64,10 +67,12 @@ export class Utterances {
     this.#rest = sound.slice(at)
   }
 
-  /** For a moment nothing came at all: what comes now is another sound, and has not spoken over the agent for as long as both. */
-  paused(): void {
+  /** For so long nothing came at all: what comes now is another sound, and has not spoken over the agent for as long as both. */
+  paused(ms: number): void {
     this.#recent = []
-    this.#overToldAt = 'no'
+    this.#voicedOverMs = 0
+    if (this.#overToldAt === 'over') this.#quiet(ms)
+    else this.#overToldAt = 'no'
   }
 
   #frame(frame: Int16Array): void {
@@ -110,14 +115,27 @@ export class Utterances {
     if (this.#overToldAt === 'no' && voiced >= over.voiced) {
       this.#overToldAt = 'over'
       this.#voicedOverMs = voiced * frameMs
+      this.#quietOverMs = 0
       this.#events.over()
-    } else if (this.#overToldAt === 'over') {
-      if (isVoice) this.#voicedOverMs += frameMs
-      if (this.#voicedOverMs >= over.sureMs) {
-        this.#overToldAt = 'sure'
-        this.#events.sure()
-      }
-    }
-    if (voiced === 0) this.#overToldAt = 'no'
+    } else if (this.#overToldAt === 'over') this.#watchLength(isVoice)
+    // Two nods do not add up to a word.
+    if (voiced === 0) this.#voicedOverMs = 0
+    if (voiced === 0 && this.#overToldAt === 'sure') this.#overToldAt = 'no'
+  }
+
+  #watchLength(isVoice: boolean): void {
+    if (!isVoice) return this.#quiet(frameMs)
+    this.#quietOverMs = 0
+    this.#voicedOverMs += frameMs
+    if (this.#voicedOverMs < over.sureMs) return
+    this.#overToldAt = 'sure'
+    this.#events.sure()
+  }
+
+  #quiet(ms: number): void {
+    this.#quietOverMs += ms
+    if (this.#quietOverMs < over.passedMs) return
+    this.#overToldAt = 'no'
+    this.#events.passed()
   }
 }

@@ -45,13 +45,15 @@ export async function voiceDetector(): Promise<VoiceDetector> {
 /** Says whether sound stays as loud as it is. */
 class Evenness {
   #levels: number[] = []
-  #quietFrames = 0
+  #quietFrames = even.quietFrames
 
   /** The level of a frame, or nothing for one that is background. */
   push(level: number | undefined): boolean {
+    const isFirst = this.#quietFrames >= even.quietFrames
     this.#quietFrames = level === undefined ? this.#quietFrames + 1 : 0
-    if (this.#quietFrames >= even.quietFrames) this.#levels = []
-    if (level === undefined) return false
+    if (isFirst) this.#levels = []
+    // Sound begins somewhere in its first frame, which says nothing of how loud it is.
+    if (level === undefined || isFirst) return false
     this.#levels.push(level)
     if (this.#levels.length > even.frames) this.#levels.shift()
     if (this.#levels.length < even.leastFrames) return false

@@ -4,7 +4,15 @@ import type { EndedBy } from '../tables.ts'
 import { Ears } from './ears.ts'
 import { type PageFrame, readFrame } from './frames.ts'
 import { Line } from './line.ts'
-import { type Phrases, phrasesIn, plainWords, wordsOf } from './phrases.ts'
+import {
+  type Phrases,
+  isQuestion,
+  mayBecome,
+  phrasesIn,
+  plainWords,
+  saysOnly,
+  wordsOf,
+} from './phrases.ts'
 import type { ConversationOptions } from './options.ts'
 import { Quiet } from './quiet.ts'
 import { Runs, type Told } from './runs.ts'
@@ -16,12 +24,8 @@ import { startTurn } from './start-turn.ts'
 import { toSay } from './to-say.ts'
 import { cutReplies, refuse, turnNameOf } from './turns-of-call.ts'
 
-/** A cough is over after so long (1.2 s in the page); a tool that is slower is excused; silence is longer after a word that goes on. */
-const waits = {
-  falseAlarmMs: 800,
-  momentMs: 2_000,
-  moreMs: 600,
-}
+/** What goes on without being a word is passed over after so long; a tool that is slower is excused; silence after "and" is longer. */
+const waits = { falseAlarmMs: 800, momentMs: 2_000, moreMs: 600 }
 
 /** One call, as a conversation: what is heard becomes a turn of the session, and what the session says is said. */
 export class Conversation {
@@ -65,9 +69,10 @@ export class Conversation {
     })
     this.#ears = new Ears({
       ...{ hearing: options.hearing, language: call.language, signal: this.#following.signal },
+      isSpeaking: () => this.#speaker.isBusy,
       begun: () => this.#quiet.broken(),
       partial: (text) => this.#partial(text),
-      understood: (text, number) => this.#words(text, `heard:${number}`),
+      understood: (text, name, isOver) => this.#words(text, name, isOver),
       nothing: () => this.#release(),
       failed: (error) => this.#notUnderstood(error),
     })
@@ -78,7 +83,7 @@ export class Conversation {
         ...(call.language && { language: call.language }),
       },
       play: tell,
-      tell: (type) => this.#tellSound(type),
+      tell: (type) => tell({ type }),
       sayByPage: (id, text) => this.#line.send({ type: 'say', id, text }),
       onBegun: ({ runId, from }) => {
         if (runId !== undefined && runId !== this.heard?.runId) this.#isHeardTo(runId, from)
@@ -97,15 +102,8 @@ export class Conversation {
   /** Follows the session until the call ends. */
   async follow(): Promise<void> {
     const { signal } = this.#following
-    try {
-      for await (const told of toSay(this.#options, signal)) this.#hear(told)
-      this.end('session')
-    } catch (error) {
-      if (signal.aborted) return
-      if (!(error instanceof RuntimeError && error.code === 'NOT_FOUND'))
-        this.#options.log.warn({ err: error }, 'The session of a call cannot be followed')
-      this.end('session')
-    }
+    for await (const told of toSay(this.#options, signal)) this.#hear(told)
+    if (!signal.aborted) this.end('session')
   }
 
   /** What the thread of sound tells. */
@@ -115,6 +113,7 @@ export class Conversation {
     if (message.type === 'frame') this.#frame(readFrame(message.text))
     else if (message.type === 'over') this.#hold()
     else if (message.type === 'sure') this.#speaksOver()
+    else if (message.type === 'passed') this.#release()
     else if (message.type === 'played') this.#speaker.played(message)
     else if (message.type === 'lost') this.end('lost', message.silentMs)
     else if (message.type === 'hostile') {
@@ -166,7 +165,8 @@ export class Conversation {
     if (frame.type === 'hello' && !this.#isGreeted) {
       this.#isGreeted = true
       this.#line.open({ type: 'ready', callId: call.id, voice: voiceName, hearing: hearingName })
-    } else if (frame.type === 'say') this.#words(frame.text, `say:${frame.id}`)
+    } else if (frame.type === 'say')
+      this.#words(frame.text, `say:${frame.id}`, frame.by === 'recognized' && this.#ears.isOver)
     else if (frame.type === 'partial') this.#partial(frame.text)
     else if (frame.type === 'stop') this.#interrupt()
     else if (frame.type === 'spoken') this.#speaker.spoken(frame.id, frame.chars)
@@ -188,31 +188,38 @@ export class Conversation {
     const goesOn = this.#phrases.goesOn.has(last) || text.trimEnd().endsWith(',')
     const { silenceMs, tell } = this.#options
     tell({ type: 'silence', ms: silenceMs + (goesOn ? waits.moreMs : 0) })
-    if (!this.#phrases.nods.has(words)) this.#speaksOver()
+    if (!mayBecome(this.#phrases.nods, words)) this.#speaksOver()
   }
 
   #speaksOver(): void {
     this.#hasInterrupted ||= this.#interrupt()
   }
 
-  /** What the person said, or typed: a turn of the session, unless it was a nod, or only to stop. */
-  #words(said: string, name: string): void {
+  /** What the person said, `isOver` the agent, or typed: a turn of the session, unless it was a nod, or only to stop. */
+  #words(said: string, name: string, isOver: boolean): void {
     const text = plainWords(said)
     const words = wordsOf(text)
     if (words === '') return
     this.#quiet.broken(true)
     const { nods, stops, refusals, decideFirst } = this.#phrases
-    const isBusy = this.#speaker.isBusy
-    const wasSpeaking = isBusy || this.#hasInterrupted
+    const isNod = saysOnly(nods, words)
+    // A nod that has silenced the agent is answered: nothing else would make it go on.
+    if (isNod && !this.#hasInterrupted && this.#isOnlyHeard(isOver)) return this.#release()
+    const wasSpeaking = this.#speaker.isBusy || this.#hasInterrupted
     this.#hasInterrupted = false
-    if (isBusy && nods.has(words)) return this.#release()
     this.utterances++
     this.#line.caption(name, 'you', text)
-    if (this.#waiting && refusals.has(words)) return this.#reject(this.#waiting)
-    if ((this.#interrupt() || wasSpeaking) && stops.has(words)) return
+    if (this.#waiting && saysOnly(refusals, words)) return this.#reject(this.#waiting.runId)
+    if ((this.#interrupt() || wasSpeaking) && saysOnly(stops, words)) return
     if (this.#waiting) this.announce(decideFirst)
     // Anybody in the room can say "yes": it decides nothing, and is nothing to answer either.
-    if (!this.#waiting || !nods.has(words)) this.#start(text, name)
+    if (!this.#waiting || !isNod) this.#start(text, name)
+  }
+
+  /** Whether a nod says only that somebody listens. Understood after the agent's last word, it may answer a question. */
+  #isOnlyHeard(isOver: boolean): boolean {
+    if (this.#speaker.isBusy) return true
+    return isOver && !this.#waiting && !isQuestion(this.#runs.last?.sentences.text ?? '')
   }
 
   #start(text: string, name: string): void {
@@ -231,7 +238,7 @@ export class Conversation {
     this.#before = Promise.all([this.#before, started])
   }
 
-  #reject({ runId }: { readonly runId: string }): void {
+  #reject(runId: string): void {
     refuse(this.#options, runId)
     this.announce(this.#phrases.rejected)
   }
@@ -354,7 +361,7 @@ export class Conversation {
   async #silence(): Promise<void> {
     const place = await this.#silencing.place(() => {
       this.#speaker.quiet()
-      this.#tellSound('drop')
+      this.#options.tell({ type: 'drop' })
     })
     this.heard = this.#speaker.drop(place) ?? this.heard
   }
@@ -386,9 +393,5 @@ export class Conversation {
     if (this.#waiting) this.#line.show('waiting')
     else this.#line.show(this.#runs.areOver ? 'listening' : 'thinking')
     this.#quiet.broken()
-  }
-
-  #tellSound(type: 'hold' | 'go' | 'drop'): void {
-    this.#options.tell({ type })
   }
 }

@@ -8,10 +8,12 @@ export interface EarsOptions {
   readonly hearing: Hearing | undefined
   readonly language: string | undefined
   readonly signal: AbortSignal
+  /** Whether the agent is speaking just now. */
+  isSpeaking(): boolean
   /** Somebody begins to speak. */
   begun(): void
   partial(text: string): void
-  understood(text: string, number: number): void
+  understood(text: string, name: string, isOver: boolean): void
   /** What was heard has no words, and nothing else is being said: a cough, or a door. */
   nothing(): void
   failed(error: unknown): void
@@ -22,6 +24,8 @@ export class Ears {
   readonly #options: EarsOptions
   #open: OpenUtterance | undefined
   #number = 0
+  /** The last utterance began while the agent spoke. */
+  isOver = false
 
   constructor(options: EarsOptions) {
     this.#options = options
@@ -37,12 +41,14 @@ export class Ears {
   }
 
   #begin(): void {
-    const { hearing, language, signal, begun, partial } = this.#options
+    const { hearing, language, signal, isSpeaking, begun, partial } = this.#options
+    this.isOver = isSpeaking()
     begun()
     this.#open = hearing?.open({ ...(language && { language }), partial, signal })
   }
 
   async #end(voicedMs: number): Promise<void> {
+    const { isOver } = this
     const open = this.#open
     this.#open = undefined
     const { signal, understood, nothing, failed } = this.#options
@@ -51,11 +57,11 @@ export class Ears {
       return nothing()
     }
     if (!open) return
-    const number = ++this.#number
+    const name = `heard:${++this.#number}`
     try {
       const { text } = await open.end()
       if (signal.aborted) return
-      if (wordsOf(text) !== '') understood(text, number)
+      if (wordsOf(text) !== '') understood(text, name, isOver)
       else if (!this.#open) nothing()
     } catch (error) {
       if (!signal.aborted) failed(error)

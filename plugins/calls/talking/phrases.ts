@@ -21,6 +21,8 @@ export interface Phrases {
 }
 
 const set = (words: string) => new Set(words.split(','))
+/** How a listener sounds, as recognizers write it, in whatever language. */
+const sounds = 'mhm,mhmm,mm,mmm,mmh,hm,hmm,uh huh,uhuh,aha,ah,oh,ok,okay,ja'
 
 const english: Phrases = {
   moment: 'One moment.',
@@ -32,9 +34,11 @@ const english: Phrases = {
   decide: 'Please decide on the page.',
   decideFirst: 'Please decide on the page first.',
   rejected: 'All right, I leave it.',
-  nods: set('yes,yeah,ok,okay,mhm,uh-huh,uh huh,right,sure,i see,hm,hmm,good'),
+  nods: set(
+    `${sounds},yes,yeah,yep,yup,right,all right,alright,sure,of course,i see,good,fine,exactly,got it`,
+  ),
   stops: set('stop,be quiet,quiet,wait,hold on,enough'),
-  refusals: set("no,no thanks,no thank you,do not,don’t,don't"),
+  refusals: set("no,nope,no thanks,no thank you,do not,don't"),
   goesOn: set('and,or,but,so,um,uh,because,then'),
 }
 const french: Phrases = {
@@ -48,7 +52,9 @@ const french: Phrases = {
   decide: 'Décidez sur la page, s’il vous plaît.',
   decideFirst: 'Décidez d’abord sur la page, s’il vous plaît.',
   rejected: 'Bien, je ne le fais pas.',
-  nods: set("oui,ouais,ok,d’accord,d'accord,mhm,hm,bien,voilà,je vois"),
+  nods: set(
+    `${sounds},hum,oui,ouais,d'accord,bien,très bien,bien sûr,voilà,je vois,exact,exactement,c'est ça`,
+  ),
   stops: set('stop,arrête,arrêtez,attendez,attends,silence'),
   refusals: set('non,non merci'),
   goesOn: set('et,ou,mais,donc,euh,parce que,puis'),
@@ -63,7 +69,7 @@ const swahili: Phrases = {
   decide: 'Tafadhali amua kwenye ukurasa.',
   decideFirst: 'Tafadhali amua kwanza kwenye ukurasa.',
   rejected: 'Sawa, naacha.',
-  nods: set('ndiyo,ndio,sawa,ee,naam,mhm,hm,vizuri'),
+  nods: set(`${sounds},ndiyo,ndio,sawa,sawasawa,ee,eeh,ehe,naam,haya,vizuri,kweli,naelewa`),
   stops: set('acha,simama,subiri,nyamaza'),
   refusals: set('hapana,la'),
   goesOn: set('na,au,lakini,kwa sababu,halafu'),
@@ -79,6 +85,37 @@ export const wordsOf = (text: string): string =>
     .toLowerCase()
     .replace(/^[\p{P}\s]+|[\p{P}\s]+$/gu, '')
     .replace(/\s+/g, ' ')
+
+/** Of how many words a phrase of a list may be, the longest first. */
+const lengths = [3, 2, 1]
+
+/** How many words are no phrases of a list, counted from the first one that is none. */
+function afterPhrases(list: ReadonlySet<string>, words: string): readonly string[] {
+  const all = words
+    .replaceAll('’', "'")
+    .replace(/[^\p{L}\p{M}\p{N}']+/gu, ' ')
+    .trim()
+    .split(' ')
+  for (let at = 0; at < all.length;) {
+    const length = lengths.find((count) => list.has(all.slice(at, at + count).join(' ')))
+    if (length === undefined) return all.slice(at)
+    at += length
+  }
+  return []
+}
+
+/** Whether words are phrases of a list and nothing else, one or several: "mhm, mhm". */
+export const saysOnly = (list: ReadonlySet<string>, words: string): boolean =>
+  afterPhrases(list, words).length === 0
+
+/** Whether words are phrases of a list, as far as they are understood: "uh" becomes "uh-huh". */
+export function mayBecome(list: ReadonlySet<string>, words: string): boolean {
+  const rest = afterPhrases(list, words).join(' ')
+  return [...list].some((phrase) => phrase.startsWith(rest))
+}
+
+/** Whether a text ends in a question. */
+export const isQuestion = (text: string): boolean => /[?？؟]\W*$/u.test(text)
 
 /** How many characters are taken of what somebody says at once. */
 const longestWords = 8_000

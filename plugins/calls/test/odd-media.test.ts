@@ -152,7 +152,7 @@ await describeWith('espeak', 'sound that browsers do not send, but others may', 
     const detector = await voiceDetector()
     const ended: number[] = []
     let [samples, given] = [0, 0]
-    const nothing = { paused() {}, resumed() {}, over() {}, sure() {} }
+    const nothing = { paused() {}, resumed() {}, over() {}, sure() {}, passed() {} }
     const utterances = new Utterances(detector, 600, {
       ...nothing,
       begun: () => void (samples = 0),

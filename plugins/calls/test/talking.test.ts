@@ -3,7 +3,7 @@ import { Ordering } from '../media/ordering.ts'
 import { Playing } from '../media/playing.ts'
 import { argumentsOf } from '../speech/command.ts'
 import { WavReader, wavOf } from '../speech/wav.ts'
-import { phrasesIn, wordsOf } from '../talking/phrases.ts'
+import { mayBecome, phrasesIn, saysOnly, wordsOf } from '../talking/phrases.ts'
 import { Sentences } from '../talking/sentences.ts'
 import { spokenText } from '../talking/spoken-text.ts'
 
@@ -103,13 +103,27 @@ test('a WAV file is read in pieces of any size, and what is none is refused', ()
   expect(() => new WavReader().read(Buffer.from('<html>not found</html>'))).toThrow('no WAV')
 })
 
-test('a nod is no interruption, in three languages', () => {
-  for (const [language, nod] of [
-    ['en', 'Mhm.'],
-    ['fr', 'Oui !'],
-    ['sw', 'Ndiyo'],
-    [undefined, ' OK '],
-  ] as const)
-    expect(phrasesIn(language).nods.has(wordsOf(nod))).toBe(true)
-  expect(phrasesIn('en').nods.has(wordsOf('Yes, but where?'))).toBe(false)
+test('a nod is no interruption, once or several times, in three languages', () => {
+  const isNod = (language: string | undefined, text: string) =>
+    saysOnly(phrasesIn(language).nods, wordsOf(text))
+  const nods = {
+    en: 'Mhm.|Uh-huh.|Mm-hmm|mhm mhm|Yeah, yeah.|I see, I see…|OK OK ok|Yes. Right. All right.',
+    fr: 'Oui !|oui, oui|D’accord, d’accord.|Ah oui, bien sûr|Mm-hmm|C’est ça.',
+    sw: 'Ndiyo|Ndiyo, ndiyo.|Sawa sawa|Ehe, naam|Mhm!',
+    de: 'ja ja|Mhm, ja.| OK ',
+  }
+  for (const [language, texts] of Object.entries(nods))
+    for (const text of texts.split('|')) expect([text, isNod(language, text)]).toEqual([text, true])
+  expect(isNod(undefined, 'Uh huh, mhm')).toBe(true)
+  for (const text of ['Yes, but where?', 'Mhm no', 'see I', 'And yes', 'No no'])
+    expect([text, isNod('en', text)]).toEqual([text, false])
+  expect(saysOnly(phrasesIn('en').refusals, wordsOf('No, no! Don’t!'))).toBe(true)
+  expect(saysOnly(phrasesIn('fr').stops, wordsOf('Stop, stop. Attendez !'))).toBe(true)
+})
+
+test('words that are understood so far may still become a nod', () => {
+  const { nods } = phrasesIn('en')
+  for (const text of ['i', 'uh', 'mhm uh', 'yes, al']) expect(mayBecome(nods, text)).toBe(true)
+  for (const text of ['i want', 'uh where', 'see', 'yes but'])
+    expect(mayBecome(nods, text)).toBe(false)
 })

@@ -168,6 +168,11 @@ export function buildStudio(): void {
       super(options)
       context = this
       microphone = this.createMediaStreamDestination()
+      // A microphone gives sound all the time, however quiet it is.
+      const quiet = this.createConstantSource()
+      quiet.offset.value = 1e-5
+      quiet.connect(microphone)
+      quiet.start()
     }
   }
   const connect = AudioNode.prototype.connect as (...to: unknown[]) => unknown

@@ -5,6 +5,7 @@ import { setTimeout as rest } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { callApp } from '../../../../test/support/call-app.ts'
 import { call } from '../../../../test/support/call-page.ts'
+import { recorder } from '../../../../test/support/recorder.ts'
 import { describeWith } from '../../../../test/support/services.ts'
 import { espeakVoice, joined } from '../../speech/command.ts'
 import { Resampler } from '../../speech/resample.ts'
@@ -70,4 +71,33 @@ await describeWith('espeak', 'a microphone that sends nothing any more', () => {
     expect(JSON.stringify(await history())).not.toContain('"cut"')
     expect((await history()).filter(({ type }) => type === 'human')).toHaveLength(1)
   }, 120_000)
+
+  it.each([
+    ['says no more than that somebody listens', 'One two three four five six.', 'Mhm, mhm.', 1],
+    ['answers a question that has ended', 'One two three four five six?', 'Yes, yes.', 2],
+  ])(
+    'a nod over the agent’s words that is understood after the last of them %s',
+    async (_, reply, nod, requests) => {
+      const understood = Promise.withResolvers<string>()
+      const { plugin, heard } = recorder(() => understood.promise)
+      const { user, sessionId, model } = await callApp([reply, 'Good.'], {
+        ...{ plugins: [plugin], env: { CALLS_HEARING: 'recorder' } },
+      })
+      const { page } = await call(user, sessionId)
+      page.send({ type: 'say', id: 'a', text: 'Tell me.' })
+      await expect.poll(() => page.beeps, patient).toBeGreaterThan(2)
+      await page.play(joined([await voiceOf('ma', 400), new Int16Array(48 * 800)]))
+      await expect.poll(() => heard.length, patient).toBe(1)
+      await expect.poll(() => page.of('state').at(-1)?.state, patient).toBe('listening')
+      understood.resolve(nod)
+      if (requests === 1) await rest(1_000)
+      else await expect.poll(() => page.said, patient).toBe(`${reply}Good.`)
+      expect(model.requests).toHaveLength(requests)
+      if (requests === 2) return
+      // Said while the agent listens, the same words are an answer.
+      page.send({ type: 'say', id: 'b', text: nod })
+      await expect.poll(() => page.said, patient).toBe(`${reply}Good.`)
+    },
+    120_000,
+  )
 })
