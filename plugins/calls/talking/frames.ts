@@ -42,7 +42,8 @@ export type AgentFrame =
       readonly text: string
       readonly isFinal: boolean
     }
-  | { readonly type: 'hold' | 'go' }
+  | { readonly type: 'hold' }
+  | { readonly type: 'go' }
   | { readonly type: 'say'; readonly id: string; readonly text: string }
   | { readonly type: 'tool'; readonly name: string; readonly status: string }
   | {
