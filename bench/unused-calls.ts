@@ -1,5 +1,8 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { scriptedModel, testApp } from '#core/testing'
 import { bundled } from '../plugins/index.ts'
@@ -27,13 +30,15 @@ const cpuMs = (from?: NodeJS.CpuUsage) => {
 }
 
 async function measureOnce(how: How): Promise<void> {
-  // What every app loads is there before the clock starts.
-  const features = { calls: false }
-  await (await testApp({ plugins: bundled, features, model: scriptedModel([]) })).close()
+  const folder = mkdtempSync(join(tmpdir(), 'bench-calls-'))
+  process.once('exit', () => rmSync(folder, { recursive: true }))
+  const features = { calls: how === 'with' }
+  const env = { NODE_ENV: 'test', DATA_DIR: folder }
+  // What every app loads, and the tables, are there before the clock starts.
+  await (await testApp({ plugins: bundled, features, env, model: scriptedModel([]) })).close()
   const from = process.cpuUsage()
   const app = await testApp({
-    plugins: bundled,
-    features: { calls: how === 'with' },
+    ...{ plugins: bundled, features, env },
     model: scriptedModel(Array.from({ length: turns.before + turns.measured }, () => 'Hello.')),
   })
   await app.get('/health')

@@ -11,7 +11,7 @@ const silentMs = 3_000
 const awayMs = 1_000
 const beatMs = 1_000
 /** How often the page looks whether something has come. */
-const lookMs = 500
+const lookMs = 250
 /** A picture for an agent that looks at it now and then. */
 const picture = { maxBitrate: 300_000, maxFramerate: 5 }
 

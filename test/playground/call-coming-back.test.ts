@@ -75,18 +75,24 @@ await describeWith('chromium', 'a page whose process goes', (program) => {
       const { one, two, proxy } = await world({ paceMs })
       const caller = await CallingPage.open(browser, proxy.url)
       onTestFinished(() => caller.close())
+      const calledAt = Date.now()
       await caller.call()
+      const connected = () => caller.studio((studio) => studio.connectedAt, null)
+      const setUpMs = (await connected())[0]! - calledAt
       await caller.type('Tell me.')
       await caller.hears(14)
       const goneAt = Date.now()
       one.server.child.kill(signal)
       const underWay = Math.floor((await caller.words()).length / wordsInSentence)
-      const connected = () => caller.studio((studio) => studio.connectedAt, null)
       await expect.poll(async () => (await connected()).length, patient).toBe(2)
+      const backMs = (await connected())[1]! - goneAt
       console.log(
-        `${signal}: connected to the other one after ${(await connected())[1]! - goneAt} ms`,
+        `${signal}: connected to the other one after ${backMs} ms; its first call was set up in ${setUpMs} ms`,
       )
-      expect((await connected())[1]! - goneAt).toBeLessThan(20_000)
+      // Of six seconds 3.5 are spent waiting for sound, whatever the machine does (test/client/call/coming-back.test.ts). The rest is one
+      // call that is set up at a process without calls so far, as the first one was: on a machine that does this slowly it is longer.
+      const noticedMs = signal === 'SIGKILL' ? 3_500 : 0
+      expect(backMs).toBeLessThan(Math.max(6_000, noticedMs + 1_000 + 2 * setUpMs))
       await expect.poll(async () => (await heardBy(caller)).counts.at(-1), patient).toBe(6)
       await caller.page.getByText('Listening.').waitFor()
       const { counts, numbers } = await heardBy(caller)

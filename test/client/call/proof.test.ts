@@ -1,23 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { generateKeyPairSync, sign } from 'node:crypto'
 import { fingerprintOf, type Proof, verified } from '../../../client/call/proof.ts'
 import { createOracleClient } from '../../../client/core/client.ts'
 import { testWallet } from '../oracle.ts'
-
-const print = (first: string) => [first, ...Array.from({ length: 31 }, () => '0A')].join(':')
-const sdp = (first: string) => `v=0\r\na=fingerprint:sha-256 ${print(first)}\r\na=setup:actpass\r\n`
-const alphabet = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
-
-/** An oracle's key: its did:key, its public bytes, and what it signs. */
-function keyOf() {
-  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
-  const raw = publicKey.export({ format: 'der', type: 'spki' }).subarray(-32)
-  let value = BigInt(`0xed01${raw.toString('hex')}`)
-  let text = ''
-  for (; value > 0n; value /= 58n) text = (alphabet[Number(value % 58n)] ?? '') + text
-  const signed = (words: string) => sign(null, Buffer.from(words), privateKey).toString('base64url')
-  return { did: `did:key:z${text}`, multibase: `z${text}`, raw, signed }
-}
+import { keyOf, print, sdp } from './oracle-key.ts'
 
 const ends = { callId: 'c', sessionId: 's', offer: sdp('aa'), answer: sdp('BB') }
 const lines = ['oracle-call-v1', 'c', 's', print('AA'), print('BB')].join('\n')

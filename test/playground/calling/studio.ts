@@ -10,8 +10,9 @@ export interface Studio {
   readonly peers: RTCPeerConnection[]
   /** When each connection stood, by the clock of the machine. */
   readonly connectedAt: number[]
-  /** When each frame of the agent came, by the clock of the machine. */
+  /** When each frame of the agent came, and when each of the page went, by the clock of the machine. */
   readonly frames: { readonly at: number; readonly text: string }[]
+  readonly sent: { readonly at: number; readonly text: string }[]
   /** When the microphone was opened, and by how many samples the agent was heard so far. */
   blocks: { readonly at: number; readonly peak: number; readonly crossings: number }[]
   /** Plays sound into the microphone. Resolves to when it began, as soon as it has. */
@@ -48,6 +49,7 @@ export function buildStudio(): void {
     peers: [],
     connectedAt: [],
     frames: [],
+    sent: [],
     blocks: [],
     async play(wav, volume = 1) {
       if (!context || !microphone) throw new Error('The microphone is not open.')
@@ -199,6 +201,11 @@ export function buildStudio(): void {
       channel.addEventListener('message', ({ data }) =>
         studio.frames.push({ at: Date.now(), text: String(data) }),
       )
+      const send = channel.send.bind(channel) as (data: string) => void
+      channel.send = (data: unknown) => {
+        studio.sent.push({ at: Date.now(), text: String(data) })
+        send(String(data))
+      }
       return channel
     }
   }
