@@ -5,6 +5,8 @@ import { readDestination } from './destination.ts'
 const deepest = 8
 /** How many columns of a table are shown. */
 const mostColumns = 100
+/** How long the text of one block may be, so that nothing makes a page draw for seconds; what is longer stands as it was written. */
+const longestBlock = 64 * 1024
 
 /** The blocks of a text, and where each begins. */
 export interface Parsed {
@@ -17,8 +19,15 @@ export interface Parsed {
 /** Reads the blocks of a text. Takes a time that grows with the text and no faster, whatever the text is. */
 export function parseBlocks(text: string): Parsed {
   const reader = new Reader()
-  const { blocks, starts } = reader.read(linesOf(text), 0)
-  return { blocks, starts, references: reader.references }
+  const lines = linesOf(text)
+  const { blocks, starts } = reader.read(lines, 0)
+  const bounded = blocks.map((block, nth) => {
+    // Code is text as it stands, however long.
+    if (block.type === 'code') return block
+    const own = lines.slice(starts[nth], starts[nth + 1]).join('\n')
+    return own.length > longestBlock ? { type: 'long' as const, text: own } : block
+  })
+  return { blocks: bounded, starts, references: reader.references }
 }
 
 const linesOf = (text: string): string[] =>

@@ -25,8 +25,8 @@ export interface MarkdownProps {
   readonly renderers?: Renderers
 }
 
-/** How long the text of one block may be. What is longer is shown as it stands, when somebody asks for it. */
-const longestBlock = 64 * 1024
+/** How many blocks are drawn at once; the others when somebody asks for them. */
+const mostBlocks = 2_000
 const none: readonly string[] = []
 
 interface Look {
@@ -45,13 +45,15 @@ export function Markdown({
   const growing = useRef<GrowingText>(undefined)
   growing.current ??= new GrowingText()
   const { blocks, references } = growing.current.read(text)
+  const [isWhole, setWhole] = useState(false)
+  const shown = isWhole ? blocks : blocks.slice(0, mostBlocks)
   const look = useMemo(
     () => ({ references, imageHosts, renderers }),
     [references, imageHosts, renderers],
   )
   return (
     <div className="oc-markdown" dir="auto">
-      {blocks.map((block, nth) => (
+      {shown.map((block, nth) => (
         <BlockView
           key={nth}
           block={block}
@@ -59,6 +61,7 @@ export function Markdown({
           isOpen={isStreaming === true && nth === blocks.length - 1}
         />
       ))}
+      {shown.length < blocks.length && <ShowLong onShow={() => setWhole(true)} />}
     </div>
   )
 }
@@ -76,6 +79,8 @@ const BlockView = memo(function BlockView({ block, look, isOpen = false, isTight
   switch (block.type) {
     case 'rule':
       return <hr />
+    case 'long':
+      return <LongText text={block.text} />
     case 'code':
       return <Code {...block} isOpen={isOpen && block.isOpen} render={look.renderers.code} />
     case 'quote':
@@ -196,20 +201,27 @@ function Line({
   readonly look: Look
   readonly isOpen?: boolean
 }) {
-  const isLong = text.length > longestBlock
   const line = useMemo(
-    () => (isLong ? [] : parseInline(isOpen ? closedForShow(text) : text, look.references)),
-    [text, isOpen, isLong, look.references],
+    () => parseInline(isOpen ? closedForShow(text) : text, look.references),
+    [text, isOpen, look.references],
   )
-  return isLong ? <LongText text={text} /> : <Pieces pieces={line} look={look} isInLink={false} />
+  return <Pieces pieces={line} look={look} isInLink={false} />
 }
 
 function LongText({ text }: { readonly text: string }) {
-  const words = useWords()
   const [isShown, show] = useState(false)
-  if (isShown) return <span className="oc-long">{text}</span>
+  if (!isShown) return <ShowLong onShow={() => show(true)} />
   return (
-    <button type="button" className="oc-quiet" onClick={() => show(true)}>
+    <p className="oc-long" dir="auto">
+      {text}
+    </p>
+  )
+}
+
+function ShowLong({ onShow }: { readonly onShow: () => void }) {
+  const words = useWords()
+  return (
+    <button type="button" className="oc-quiet" onClick={onShow}>
       {words.showLong}
     </button>
   )

