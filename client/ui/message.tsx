@@ -191,7 +191,7 @@ export function MessageActions(props: MessageActionsProps) {
       {!isOwn && canChange && text !== '' && props.onRate && (
         <Thumbs rating={props.rating} onRate={props.onRate} />
       )}
-      {createdAt && (
+      {createdAt && (isOwn || text !== '') && (
         <time dateTime={createdAt}>
           {new Date(createdAt).toLocaleString(words.locale, {
             dateStyle: 'medium',

@@ -79,10 +79,10 @@ export function ToolCard({ call, waits, progress }: ToolCardProps) {
   const card = (
     <details className="oc-tool" data-state={state} data-tool={name}>
       <summary>
-        <bdi dir="ltr">{straight(name)}</bdi>
+        <bdi dir="ltr">{straight(name)}</bdi>{' '}
         <span className="oc-about" dir="auto">
           {briefly(args)}
-        </span>
+        </span>{' '}
         <span className="oc-state">
           {said}
           {seconds}

@@ -22,6 +22,8 @@ interface KitPageOptions {
   readonly history?: 'all'
   /** Tokens live as long as the page. */
   readonly forgetful?: 'yes'
+  /** Each part of the kit is replaced by one of the page's, which is a frame around it. */
+  readonly framed?: 'yes'
 }
 
 /** A page that has the kit and the wallets, built as an app's own, at a name for which browsers have passkeys. */

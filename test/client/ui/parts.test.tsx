@@ -2,7 +2,7 @@ import './window.ts'
 import { flushSync } from 'react-dom'
 import { expect, it, vi } from 'vitest'
 import { scriptedModel } from '#core/testing'
-import { type Components, Progress, type ProgressProps } from '../../../client/ui.ts'
+import { Progress, type ProgressProps } from '../../../client/ui.ts'
 import feedback from '../../../plugins/feedback/index.ts'
 import showcase from '../../../plugins/showcase/index.ts'
 import { testOracle } from '../oracle.ts'
@@ -116,27 +116,4 @@ it('lists its keys for ?, but not where somebody types one', async () => {
   await until(() => all('.oc-shortcuts').length === 0)
   press(document.body, 'k', { ctrlKey: true })
   expect(document.activeElement?.className).toBe('oc-search')
-})
-
-it('has the page’s own parts in the place of its own, each', async () => {
-  await using oracle = await open()
-  const names = [
-    ...['ThreadList', 'Composer', 'ConnectionLine', 'Message', 'Waiting'],
-    ...['ToolCard', 'ErrorCard', 'Suggestions'],
-  ] as const
-  const own = (name: string) => (props: { onSend?: (text: string) => unknown }) => (
-    <button type="button" className={`own-${name}`} onClick={() => props.onSend?.('/show cut')}>
-      {name}
-    </button>
-  )
-  const components = Object.fromEntries(
-    names.map((name) => [name, own(name)]),
-  ) as unknown as Partial<Components>
-  const { all, texts } = person(oracle, { components })
-  await until(() => all('.own-Suggestions').length === 1)
-  all('.own-Composer')[0]?.click()
-  await until(() => texts('.own-Message').length === 2)
-  const later = ['ToolCard', 'Suggestions']
-  for (const name of names.filter((one) => !later.includes(one)))
-    await until(() => texts(`.own-${name}`).length > 0)
 })
