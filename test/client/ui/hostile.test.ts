@@ -101,7 +101,10 @@ await describeWith('chromium', 'a chat with a hostile model', (program) => {
         }),
       )
       const history = hostileTexts.flatMap((text, nth) => [
-        { id: `h${nth}`, type: 'human', content: text, isComplete: true, origin: text },
+        {
+          ...{ id: `h${nth}`, type: 'human', content: text, isComplete: true, origin: text },
+          attachments: [{ fileId: `f${nth}`, filename: text, mimetype: text }],
+        },
         {
           ...{ id: `a${nth}`, type: 'ai', isComplete: true, reasoning: text, model: text },
           content: [
@@ -114,7 +117,16 @@ await describeWith('chromium', 'a chat with a hostile model', (program) => {
             },
           ],
           toolCalls: [
-            { id: `c${nth}`, name: text, args: { [text]: text }, status: 'done', output: text },
+            {
+              ...{
+                id: `c${nth}`,
+                name: text,
+                args: { [text]: text },
+                status: 'done',
+                output: text,
+              },
+              parts: [{ type: 'file', name: text, mediaType: text, fileId: text, bytes: 1 }],
+            },
             { id: `e${nth}`, name: text, args: {}, status: 'error', error: text },
           ],
         },
@@ -139,6 +151,17 @@ await describeWith('chromium', 'a chat with a hostile model', (program) => {
       expect(await wrongIn(page)).toEqual([])
       await page.getByRole('searchbox').or(page.locator('.oc-search')).first().fill('evil')
       await expect.poll(() => page.locator('.oc-threads mark').count()).toBeGreaterThan(10)
+      expect(await wrongIn(page)).toEqual([])
+
+      // The names of files, in the composer too.
+      expect(await page.locator('.oc-files button').count()).toBeGreaterThanOrEqual(
+        2 * hostileTexts.length,
+      )
+      const [name = ''] = hostileTexts.filter((text) => text.includes('onerror'))
+      await page
+        .locator('.oc-composer input[type=file]')
+        .setInputFiles({ name, mimeType: 'text/plain', buffer: Buffer.from('x') })
+      await page.locator('.oc-attachments').getByText('onerror').waitFor()
       expect(await wrongIn(page)).toEqual([])
 
       // A turn that streams all of it, with a result, an approval and its form.
