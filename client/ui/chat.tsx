@@ -13,6 +13,7 @@ import { useCapabilities, useModels } from '../react/use-oracle.ts'
 import { AddressContext } from './address.ts'
 import { Composer } from './composer.tsx'
 import { ModelPicker } from './model-picker.tsx'
+import { NotKept } from './not-kept.tsx'
 import { isUnmade, newName } from './outbox.ts'
 import { type Components, LookContext, ownComponents, useLook } from './parts.tsx'
 import type { Renderers } from './markdown/markdown.tsx'
@@ -216,6 +217,7 @@ function NewThread({ oracleDid, overrides, name }: NewThreadProps) {
           <Queue box={box} />
           <Parts.ErrorCard error={fault} onRetry={outbox.tryNow} />
         </div>
+        <NotKept />
         <Field
           name={`${oracleDid} new`}
           isSending={isSending && fault === undefined}

@@ -2,6 +2,7 @@ import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { Call } from '../core/request.ts'
 import type { Overrides } from '../core/records.ts'
 import { useClient } from '../react/provider.ts'
+import { tellRefused } from './not-kept.tsx'
 
 /** Asks a route of the oracle for JSON, as the user. */
 export function useAsk(oracleDid: string, overrides?: Overrides) {
@@ -42,6 +43,7 @@ export function useDraft(name: string): [text: string, setText: (text: string) =
     try {
       setText(localStorage.getItem(key) ?? '')
     } catch {
+      tellRefused()
       setText('')
     }
   }, [key])
@@ -51,7 +53,7 @@ export function useDraft(name: string): [text: string, setText: (text: string) =
       if (now === '') localStorage.removeItem(key)
       else if (now.length <= mostOfDraft) localStorage.setItem(key, now)
     } catch {
-      // The storage is full, or the page may not use it: the draft lives as long as the page.
+      tellRefused()
     }
   }
   return [text, keep]

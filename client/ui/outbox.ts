@@ -3,6 +3,7 @@ import { type OracleError, toOracleError } from '../core/error.ts'
 import type { Attachment, IChatSession, Overrides } from '../core/records.ts'
 import { Store } from '../core/store.ts'
 import { onReturn } from '../core/timing.ts'
+import { tellRefused } from './not-kept.tsx'
 
 /** Words on their way to the server, which outlive a reload and the end of the network. */
 export interface OutboxEntry {
@@ -253,6 +254,7 @@ export class Outbox extends Store<OutboxSnapshot> {
       this.#isKept = true
     } catch {
       this.#isKept = false
+      tellRefused()
     }
     this.set({ entries })
   }

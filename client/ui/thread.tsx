@@ -15,6 +15,7 @@ import { straight } from './markdown/links.ts'
 import { textOf } from './message.tsx'
 import { Messages } from './messages.tsx'
 import { ModelPicker } from './model-picker.tsx'
+import { NotKept } from './not-kept.tsx'
 import { isPassing } from './outbox.ts'
 import { type Components, useLook } from './parts.tsx'
 import { useProgress } from './progress.tsx'
@@ -115,6 +116,7 @@ function Conversation(props: ThreadProps) {
       {!view.isAtEnd && <End onJump={view.toEnd} count={view.unread} />}
       <Line isLost={run.reconnecting} retryAt={run.retryAt} />
       <p className="oc-hidden" {...announcer} />
+      <NotKept />
       <Field
         name={`${oracleDid} ${sessionId}`}
         isSending={isSending}

@@ -37,6 +37,10 @@ export interface Words {
   readonly copy: string
   readonly copied: string
   readonly wrap: string
+  /** A reload will forget drafts and what waits. */
+  readonly notKept: string
+  /** A reload will ask the wallet again. */
+  readonly signInNotKept: string
   readonly showLong: string
   readonly image: string
   readonly askLink: string

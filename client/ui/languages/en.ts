@@ -36,6 +36,10 @@ export const en: Words = {
   copy: 'Copy',
   copied: 'Copied',
   wrap: 'Wrap lines',
+  notKept:
+    'This browser keeps nothing for this page: a reload forgets drafts and what waits to be sent.',
+  signInNotKept:
+    'This browser does not keep who is signed in: after a reload the wallet is asked again.',
   showLong: 'Show a very long text',
   image: 'Image',
   askLink: 'This link carries much text to another site. Open it?',

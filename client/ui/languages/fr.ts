@@ -36,6 +36,10 @@ export const fr: Words = {
   copy: 'Copier',
   copied: 'Copié',
   wrap: 'Retour à la ligne',
+  notKept:
+    'Ce navigateur ne garde rien pour cette page : un rechargement efface les brouillons et ce qui attend d’être envoyé.',
+  signInNotKept:
+    'Ce navigateur ne garde pas qui est connecté : après un rechargement, le portefeuille est interrogé de nouveau.',
   showLong: 'Afficher un texte très long',
   image: 'Image',
   askLink: 'Ce lien emporte beaucoup de texte vers un autre site. L’ouvrir ?',

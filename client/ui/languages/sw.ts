@@ -36,6 +36,9 @@ export const sw: Words = {
   copy: 'Nakili',
   copied: 'Imenakiliwa',
   wrap: 'Kunja mistari',
+  notKept:
+    'Kivinjari hiki hakihifadhi chochote cha ukurasa huu: ukipakia upya, rasimu na yanayosubiri kutumwa hupotea.',
+  signInNotKept: 'Kivinjari hiki hakihifadhi aliyeingia: ukipakia upya, pochi itaulizwa tena.',
   showLong: 'Onyesha maandishi marefu sana',
   image: 'Picha',
   askLink: 'Kiungo hiki kinapeleka maandishi mengi kwenye tovuti nyingine. Kifungue?',

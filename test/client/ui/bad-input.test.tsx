@@ -2,6 +2,7 @@ import './window.ts'
 import { expect, it, vi } from 'vitest'
 import { scriptedModel } from '#core/testing'
 import { Progress, ToolCard } from '../../../client/ui.ts'
+import { en } from '../../../client/ui/languages/en.ts'
 import { testOracle, testWallet } from '../oracle.ts'
 import { mount, until } from '../page.ts'
 import { person } from './person.tsx'
@@ -63,6 +64,8 @@ it('takes a message and a draft where the storage is full', async () => {
     expect(texts('.oc-said')).toEqual(['Is there room?'])
     expect((all('.oc-composer textarea')[0] as HTMLTextAreaElement).value).toBe('')
     expect(full).toHaveBeenCalled()
+    // And it is said what a reload will forget.
+    expect(texts('.oc-not-kept')).toEqual([en.notKept])
   } finally {
     full.mockRestore()
   }

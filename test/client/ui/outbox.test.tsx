@@ -158,6 +158,7 @@ it('chats where the page may store nothing', async () => {
     await say('Hello')
     await until(() => texts('.oc-markdown').includes('One.'))
     expect(texts('.oc-said')).toEqual(['Hello'])
+    expect(texts('.oc-not-kept')[0]).toContain('a reload forgets drafts')
   } finally {
     if (own) Object.defineProperty(globalThis, 'localStorage', own)
   }

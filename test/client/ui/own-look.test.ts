@@ -63,7 +63,7 @@ const words = 'here' // so
 
 ---
 
-![A picture](data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==)
+![A picture](data:image/png;base64,${png(1).toString('base64')})
 `
 
 /** What leaves the page or is cut by it. */

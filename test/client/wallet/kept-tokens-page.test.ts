@@ -89,6 +89,7 @@ await describeWith('chromium', 'tokens that a real browser keeps', (program) => 
       await page.getByLabel('Message', { exact: true }).fill('Is anybody there?')
       await page.keyboard.press('Enter')
       await page.locator('.oc-ai').getByText('Heard.').waitFor()
+      await page.getByText('after a reload the wallet is asked again').waitFor()
       expect(complaints).toEqual([])
     } finally {
       await browser.close()

@@ -39,14 +39,16 @@ export async function carriedOutAfter(
     .orderBy('position', 'desc')
     .limit(mostRows)
     .execute()
-  const begun = await db
+  const effects = await db
     .selectFrom('kernel_effects')
-    .select(['root_id', 'tool_call_id'])
+    .select(['root_id', 'tool_call_id', 'state'])
     .where('session_id', '=', sessionId)
-    .where('state', '=', 'started')
+    .where('failed', '=', 0)
     .execute()
-  const isBegun = new Set(begun.map(({ root_id, tool_call_id }) => `${root_id} ${tool_call_id}`))
-  return [...collected(rows.reverse(), from, facts, isBegun)].slice(-mostNamed)
+  const states = new Map(
+    effects.map(({ root_id, tool_call_id, state }) => [`${root_id} ${tool_call_id}`, state]),
+  )
+  return [...collected(rows.reverse(), from, facts, states)].slice(-mostNamed)
 }
 
 type Row = Pick<StepRow, 'body' | 'root_id' | 'position'> & { readonly created_at: number }
@@ -55,7 +57,7 @@ function* collected(
   rows: readonly Row[],
   from: number,
   { isWrite, shown }: ToolFacts,
-  isBegun: ReadonlySet<string>,
+  states: ReadonlyMap<string, 'started' | 'done'>,
 ): Generator<CarriedOut> {
   const asked = new Map<string, { name: string; args: unknown; at: number; root: string }>()
   for (const { body, created_at, root_id, position } of rows) {
@@ -71,8 +73,11 @@ function* collected(
     if (failed || !isWrite(name) || Number(position) < from) continue
     yield lineOf(name, shown(name, call?.args), at, 'done')
   }
-  for (const [id, { name, args, at, root }] of asked)
-    if (isBegun.has(`${root} ${id}`)) yield lineOf(name, shown(name, args), at, 'unknown')
+  // What a run under way has carried out stands in its steps a moment later.
+  for (const [id, { name, args, at, root }] of asked) {
+    const state = states.get(`${root} ${id}`)
+    if (state) yield lineOf(name, shown(name, args), at, state === 'done' ? 'done' : 'unknown')
+  }
 }
 
 const lineOf = (
