@@ -59,6 +59,9 @@ await onEachDatabase('a schedule', (where) => {
       '2027-01-01T01:00:00.000Z',
     ])
     expect(keys[0]).toBe('tick-a.tick@2027-01-01T00:15:00.000Z')
+    expect(app.logged.filter(({ message }) => message === 'job')).toMatchObject(
+      Array(4).fill({ level: 'info' }),
+    )
     expect(new Set(keys).size).toBe(4)
     expect((await app.rows()).filter((row) => row.plugin === 'tick-a')).toHaveLength(1)
   })
@@ -199,6 +202,9 @@ await onEachDatabase('a schedule', (where) => {
     expect(keys[0]).toBe(keys[1])
     expect(keys[2]).not.toBe(keys[1])
     expect(await settled(app, 'tick-h')).toMatchObject({ attempts: 0, error: null })
+    // The log tells whoever reads it of the failure alone, where a job comes every minute.
+    const told = app.logged.flatMap(({ level, message }) => (message === 'job' ? [level] : []))
+    expect(told).toEqual(['warn', 'debug', 'debug'])
   })
 
   it('loses no time while an attempt is at work for several intervals', async () => {

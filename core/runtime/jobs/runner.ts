@@ -1,3 +1,4 @@
+import { everyMs } from '../../manifest/jobs.ts'
 import type { Log } from '../../plugin.ts'
 import type { AuditTrail } from '../audit/trail.ts'
 import type { Notices } from '../notices/notices.ts'
@@ -31,6 +32,11 @@ const sweepMs = 3_600_000
 const closeMs = 10_000
 /** How often the end of a job is written to a database that fails; then the lease runs out, and the job runs again. */
 const writes = { tries: 4, pauseMs: 500 }
+
+/** A job that comes as often as this all the time, and does what it should, is not worth a line to whoever reads the log. */
+const routineMs = 300_000
+const isRoutine = ({ known: { job } }: Attempt) =>
+  job.every !== undefined && (everyMs(job.every) ?? routineMs) < routineMs
 
 /** What a runner is made of. */
 export interface JobRunnerOptions {
@@ -251,7 +257,7 @@ export class JobRunner {
     const line = { plugin, name, attempt: attempts, outcome, ms, lateMs: Math.max(0, late_ms) }
     this.#options.onEnded?.({ ...line, ...(traceparent && { traceparent }) })
     if ('thrown' in end) log.warn({ ...line, err: end.thrown }, 'job')
-    else log.info(line, 'job')
+    else log[outcome === 'done' && isRoutine(attempt) ? 'debug' : 'info'](line, 'job')
   }
 
   /** Writes the end; false when another process has the job. */
