@@ -37,6 +37,8 @@ export interface OutboxSnapshot {
 const mostPerSession = 20
 const longestHoldMs = 600_000
 const retry = { firstMs: 2_000, mostMs: 30_000 }
+/** How long the words of another tab are left to that tab, which shows what becomes of them: it may be gone, or cannot send. */
+const othersMs = 2_000
 
 /** Stands for a session that is still to be made. */
 export const newName = (): string => `new:${newId()}`
@@ -59,6 +61,9 @@ export class Outbox extends Store<OutboxSnapshot> {
   /** Whether the storage has what was written last. */
   #isKept = true
   #tries = 0
+  #later: ReturnType<typeof setTimeout> | undefined
+  /** Which entries were said in this tab, as long as they wait. */
+  readonly #said = new Set<string>()
   #draining: Promise<void> | undefined
   #stop: (() => void) | undefined
 
@@ -71,10 +76,12 @@ export class Outbox extends Store<OutboxSnapshot> {
   }
 
   protected mount(): void {
-    const heard = ({ key }: StorageEvent) => {
+    const heard = ({ key, newValue }: StorageEvent) => {
       if (key !== null && key !== this.#key) return
+      this.#learn(newValue)
       this.#look()
-      this.#drain()
+      clearTimeout(this.#later)
+      this.#later = setTimeout(() => this.#drain(), othersMs)
     }
     window.addEventListener('storage', heard)
     const stop = onReturn(() => this.tryNow())
@@ -89,6 +96,7 @@ export class Outbox extends Store<OutboxSnapshot> {
   protected override unmount(): void {
     this.#stop?.()
     clearTimeout(this.#timer)
+    clearTimeout(this.#later)
   }
 
   /** Takes words, and sends them as soon as may be. False where too many wait already. */
@@ -101,6 +109,7 @@ export class Outbox extends Store<OutboxSnapshot> {
       text,
       ...(attachments.length > 0 && { attachments }),
     }
+    this.#said.add(entry.id)
     this.#write([...entries, entry])
     this.#drain()
     return true
@@ -185,8 +194,7 @@ export class Outbox extends Store<OutboxSnapshot> {
     } catch (thrown) {
       return toOracleError(thrown)
     }
-    const address = { oracleDid: this.#oracleDid, sessionId: session, overrides: this.#overrides }
-    const chat = this.#client.chat(address)
+    const chat = this.#chat(session)
     const isBusy = () => ['submitted', 'streaming'].includes(chat.getSnapshot().status)
     const look = () => {
       const { run } = chat.getSnapshot()
@@ -225,8 +233,28 @@ export class Outbox extends Store<OutboxSnapshot> {
   }
 
   #remove(id: string): void {
+    this.#said.delete(id)
     const entries = this.#read()
     if (entries.some((one) => one.id === id)) this.#write(entries.filter((one) => one.id !== id))
+  }
+
+  /** What is said in one tab may be sent by another: the session that its words have got then is theirs here, too, and is read. */
+  #learn(written: string | null): void {
+    const now = entriesOf(written)
+    const made = new Map(this.getSnapshot().made)
+    for (const { id, sessionId } of this.getSnapshot().entries) {
+      const other = now.find((one) => one.id === id)
+      if (isUnmade(sessionId) && other && !isUnmade(other.sessionId))
+        made.set(sessionId, other.sessionId)
+      const at = made.get(sessionId) ?? sessionId
+      if (!other && this.#said.delete(id) && !isUnmade(at)) void this.#chat(at).refetchMessages()
+    }
+    if (made.size > this.getSnapshot().made.size) this.set({ made })
+  }
+
+  #chat(sessionId: string) {
+    const [oracleDid, overrides] = [this.#oracleDid, this.#overrides]
+    return this.#client.chat({ oracleDid, sessionId, overrides })
   }
 
   #look(): void {
@@ -238,10 +266,9 @@ export class Outbox extends Store<OutboxSnapshot> {
   #read(): readonly OutboxEntry[] {
     if (!this.#isKept) return this.#memory
     try {
-      const kept: unknown = JSON.parse(localStorage.getItem(this.#key) ?? '[]')
-      this.#memory = Array.isArray(kept) ? kept.filter(isEntry) : []
+      this.#memory = entriesOf(localStorage.getItem(this.#key))
     } catch {
-      // The storage is forbidden or holds nonsense: what is said lives as long as the page.
+      // The storage is forbidden: what is said lives as long as the page.
     }
     return this.#memory
   }
@@ -272,6 +299,16 @@ export const isPassing = ({ code, status, retryAfterMs = Infinity }: OracleError
   ['network', 'timeout', 'stream_interrupted'].includes(code) ||
   (status > 500 && status < 505) ||
   (code === 'rate_limited' && retryAfterMs <= retry.mostMs)
+
+/** What a storage has of an outbox; none where it holds nonsense. */
+function entriesOf(written: string | null): readonly OutboxEntry[] {
+  try {
+    const kept: unknown = JSON.parse(written ?? '[]')
+    return Array.isArray(kept) ? kept.filter(isEntry) : []
+  } catch {
+    return []
+  }
+}
 
 function isEntry(value: unknown): value is OutboxEntry {
   const { id, sessionId, text }: Partial<Record<string, unknown>> = Object(value)
