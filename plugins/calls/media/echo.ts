@@ -100,18 +100,28 @@ export class Echo {
     let best = alike
     let found: number | undefined
     const first = Math.max(0, this.#sent.count - memory)
+    const sent = new Contrast(this.#sent, first)
     for (let from = first; from <= this.#sent.count - steps; from++) {
-      const sent = shapeOf(this.#sent, from)
+      if (from > first) sent.next()
       if (sent.energy < contrast * steps * bandCount) continue
-      let sum = 0
-      for (let i = 0; i < sent.shape.length; i++)
-        sum += (sent.shape[i] ?? 0) * (heard.shape[i] ?? 0)
-      const likeness = sum / Math.sqrt(sent.energy * heard.energy)
+      const likeness = this.#alike(heard.shape, from) / Math.sqrt(sent.energy * heard.energy)
       if (likeness <= best) continue
       best = likeness
       found = from
     }
     return found
+  }
+
+  /** How far what was sent goes up and down with a shape. The means of a shape are nothing, so those of what was sent do not count. */
+  #alike(shape: Float32Array, from: number): number {
+    const { loudness } = this.#sent
+    let sum = 0
+    for (let i = 0, step = from; i < shape.length; step++) {
+      const place = this.#sent.placeOf(step)
+      for (let band = 0; band < bandCount; band++, i++)
+        sum += (loudness[place + band] ?? 0) * (shape[i] ?? 0)
+    }
+    return sum
   }
 
   #learnFrom(from: number): void {
@@ -175,4 +185,36 @@ function shapeOf(spectra: Spectra, from: number): { shape: Float32Array; energy:
     sum += one * one
   }
   return { shape, energy: sum }
+}
+
+/** How far half a second of spectra goes up and down, as it moves on: of each band the sum and the sum of squares. */
+class Contrast {
+  readonly #spectra: Spectra
+  readonly #sums = new Float64Array(bandCount)
+  #squares = 0
+  #from: number
+
+  constructor(spectra: Spectra, from: number) {
+    this.#spectra = spectra
+    this.#from = from
+    for (let step = from; step < from + learning.steps; step++) this.#count(step, 1)
+  }
+
+  next(): void {
+    this.#count(this.#from, -1)
+    this.#count(this.#from++ + learning.steps, 1)
+  }
+
+  get energy(): number {
+    return this.#squares - this.#sums.reduce((all, sum) => all + sum * sum, 0) / learning.steps
+  }
+
+  #count(step: number, times: 1 | -1): void {
+    const place = this.#spectra.placeOf(step)
+    for (let band = 0; band < bandCount; band++) {
+      const one = this.#spectra.loudness[place + band] ?? 0
+      this.#sums[band] = (this.#sums[band] ?? 0) + times * one
+      this.#squares += times * one * one
+    }
+  }
 }

@@ -33,10 +33,13 @@ export class Spectra {
     this.most = new Float32Array(length * bandCount)
   }
 
-  /** 20 ms more; nothing is silence. */
+  /** 20 ms more; nothing is silence. Both spectra of them are made at once. */
   push(pcm: Int16Array | undefined): void {
-    this.#hop(pcm, 0)
-    this.#hop(pcm, hopSamples * this.#thinning)
+    const isFirst = this.#hop(pcm, 0, real)
+    const isSecond = this.#hop(pcm, hopSamples * this.#thinning, imaginary)
+    if (isFirst || isSecond) transform()
+    this.#keep(isFirst, firstEnergy)
+    this.#keep(isSecond, secondEnergy)
   }
 
   /** Where the bands of a spectrum stand. */
@@ -44,7 +47,8 @@ export class Spectra {
     return ((nth + this.#length) % this.#length) * bandCount
   }
 
-  #hop(pcm: Int16Array | undefined, from: number): void {
+  /** Takes 10 ms, and gives what is to be transformed. Answers whether anything is heard in it. */
+  #hop(pcm: Int16Array | undefined, from: number, into: Float32Array): boolean {
     const samples = this.#samples
     samples.copyWithin(0, hopSamples)
     let isSilent = true
@@ -57,10 +61,19 @@ export class Spectra {
       this.#before = mean
     }
     this.silent = isSilent ? this.silent + 1 : 0
+    for (let i = 0; i < windowSamples; i++)
+      into[turned[i] ?? 0] = (samples[i] ?? 0) * (shape[i] ?? 0)
+    return this.silent * hopSamples <= windowSamples
+  }
+
+  #keep(isHeard: boolean, energyOf: (step: number) => number): void {
     const place = this.placeOf(this.count)
-    const isOver = this.silent * hopSamples > windowSamples
-    if (isOver) this.energy.fill(0, place, place + bandCount)
-    else bandsOf(samples, this.energy.subarray(place, place + bandCount))
+    for (let band = 0; band < bandCount; band++) {
+      let sum = 0
+      const end = isHeard ? (edges[band + 1] ?? 0) : 0
+      for (let i = edges[band] ?? 0; i < end; i++) sum += energyOf(i)
+      this.energy[place + band] = sum / windowSamples
+    }
     this.#spread(place)
     this.count++
   }
@@ -93,31 +106,35 @@ const turned = Uint8Array.from({ length: windowSamples }, (_, i) => {
   return other
 })
 
-/** The energy of samples in each band: a Fourier transform, in which neighbours are joined pair by pair. */
-function bandsOf(samples: Float32Array, bands: Float32Array): void {
-  for (let i = 0; i < windowSamples; i++) {
-    real[turned[i] ?? 0] = (samples[i] ?? 0) * (shape[i] ?? 0)
-    imaginary[i] = 0
-  }
-  for (let size = 2; size <= windowSamples; size *= 2) {
-    const half = size / 2
-    for (let from = 0; from < windowSamples; from += size)
-      for (let i = 0; i < half; i++) join(from + i, from + i + half, (i * windowSamples) / size)
-  }
-  for (let band = 0; band < bandCount; band++) {
-    let sum = 0
-    for (let i = edges[band] ?? 0; i < (edges[band + 1] ?? 0); i++)
-      sum += (real[i] ?? 0) ** 2 + (imaginary[i] ?? 0) ** 2
-    bands[band] = sum / windowSamples
+/** A Fourier transform of two sounds at once, one as the real part and one as the imaginary: neighbours are joined pair by pair. */
+function transform(): void {
+  for (let half = 1; half < windowSamples; half *= 2) {
+    const turn = windowSamples / 2 / half
+    for (let i = 0; i < half; i++) {
+      const [cosine, sine] = [cosines[i * turn] ?? 0, sines[i * turn] ?? 0]
+      for (let a = i, b = i + half; b < windowSamples; a += 2 * half, b += 2 * half) {
+        const [x, y] = [real[b] ?? 0, imaginary[b] ?? 0]
+        const [realPart, imaginaryPart] = [x * cosine - y * sine, x * sine + y * cosine]
+        real[b] = (real[a] ?? 0) - realPart
+        imaginary[b] = (imaginary[a] ?? 0) - imaginaryPart
+        real[a] = (real[a] ?? 0) + realPart
+        imaginary[a] = (imaginary[a] ?? 0) + imaginaryPart
+      }
+    }
   }
 }
 
-function join(a: number, b: number, turn: number): void {
-  const [cosine, sine] = [cosines[turn] ?? 0, sines[turn] ?? 0]
-  const [x, y] = [real[b] ?? 0, imaginary[b] ?? 0]
-  const [realPart, imaginaryPart] = [x * cosine - y * sine, x * sine + y * cosine]
-  real[b] = (real[a] ?? 0) - realPart
-  imaginary[b] = (imaginary[a] ?? 0) - imaginaryPart
-  real[a] = (real[a] ?? 0) + realPart
-  imaginary[a] = (imaginary[a] ?? 0) + imaginaryPart
+/** The energy of each of the two sounds in a step of tone. What they have of it stands there and as far from the end. */
+function firstEnergy(step: number): number {
+  const other = windowSamples - step
+  const x = (real[step] ?? 0) + (real[other] ?? 0)
+  const y = (imaginary[step] ?? 0) - (imaginary[other] ?? 0)
+  return (x * x + y * y) / 4
+}
+
+function secondEnergy(step: number): number {
+  const other = windowSamples - step
+  const x = (imaginary[step] ?? 0) + (imaginary[other] ?? 0)
+  const y = (real[other] ?? 0) - (real[step] ?? 0)
+  return (x * x + y * y) / 4
 }
