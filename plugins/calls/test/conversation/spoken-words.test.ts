@@ -44,6 +44,18 @@ await describeWith('espeak', 'words that are spoken', () => {
     expect(page.said).toMatch(/^(To One\.)?(To Two\.)?To Three\.$/)
   }, 120_000)
 
+  test('understood as 20,000 characters, as nothing but marks, as markup: a message of a call is 8,000 at most, and plain', async () => {
+    const made = await speaking('word '.repeat(4_000), ' …\u0000 ', '<b>Hi</b>\u0000\u0007there')
+    const { page, heard, state } = made
+    for (const nth of [1, 2, 3]) {
+      await page.speak('Hello there.', 800)
+      await expect.poll(() => heard.length, patient).toBe(nth)
+    }
+    await expect.poll(() => page.said, patient).toMatch(/To <b>Hi<\/b> there\.$/)
+    await expect.poll(state, patient).toBe('listening')
+    expect(await humans(made)).toEqual(['word '.repeat(1_600).trim(), '<b>Hi</b> there'])
+  }, 120_000)
+
   test('for more than a minute: what is said in a minute is a turn, the rest is the next one, and that is answered', async () => {
     const made = await speaking('The first part', 'and the second part.')
     const { page, heard, state } = made
