@@ -125,10 +125,10 @@ async function agreed({ ends }: Pick<Scene, 'ends'>, user: Pick<User, 'get' | 'd
   await expect.poll(() => ends.filter(({ did }) => did === user.did).length, patient).toBe(1)
   const end = ends.find(({ did }) => did === user.did)
   expect(done?.models).toEqual(end?.usage)
-  const { body } = await user.get('/usage?by=model')
   await expect
     .poll(async () => counts((await user.get('/usage')).body.total), patient)
     .toEqual(counts(done))
+  const { body } = await user.get('/usage?by=model')
   for (const line of end?.usage ?? [])
     expect(counts(body.rows.find(({ model }: { model: string }) => model === line.model))).toEqual(
       counts({ ...line }),

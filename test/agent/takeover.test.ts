@@ -169,7 +169,7 @@ describe('a server with the real engine that is killed and started again, on SQL
   test.each(deaths)(
     '$dies: the run goes on, with $paid payments',
     (death) => killedAndTakenOver(death, undefined),
-    60_000,
+    120_000,
   )
 })
 
@@ -181,6 +181,6 @@ await describeWith('postgres', 'two servers with the real engine on one PostgreS
       closers.push(drop)
       await killedAndTakenOver(death, url)
     },
-    60_000,
+    120_000,
   )
 })
