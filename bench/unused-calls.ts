@@ -9,7 +9,7 @@ import { median } from './support/target.ts'
 // beside the same app with FEATURES=calls=off. Boots alternate in one process, which has compiled both; each of the other measures is a
 // process of its own, and the two alternate, too.
 const rounds = { boots: 15, processes: 7 }
-const turns = { before: 40, measured: 60 }
+const turns = { before: 60, measured: 300 }
 /** How many times as much as without calls is allowed. */
 const goals = { bootMs: 1.08, rssMb: 1.03, turnMs: 1.05, turnCpuMs: 1.05 }
 const words = {
