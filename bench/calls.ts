@@ -103,16 +103,24 @@ interface Measure {
   readonly words: readonly Uint8Array[]
   readonly count: number
   readonly questions: number
+  onUp?(): Promise<void>
 }
 
-/** Lets so many people call at once. */
-async function measured({ oracle, words, count, questions }: Measure) {
+/** Lets so many people call at once; `onUp` is called when all of them are in their calls, and nobody has spoken. */
+async function measured({ oracle, words, count, questions, onUp }: Measure) {
   const setUps: number[] = []
   const replies: number[] = []
   const late: number[] = []
+  const up = Promise.withResolvers<void>()
+  let coming = count
   const one = async (nth: number) => {
-    await sleep((nth * 3_000) / count)
+    // People neither call nor speak in chorus.
+    const later = () => sleep((nth * 3_000) / count)
+    await later()
     const setUp = await inCall(oracle, async (peer) => {
+      if (--coming === 0) up.resolve(onUp?.())
+      await up.promise
+      await later()
       for (let i = 0; i < questions; i++) {
         await peer.say(words)
         const at = performance.now()
@@ -139,16 +147,30 @@ export async function benchCalls(print = console.log, counts = [1, 5, 10], quest
     return ((await once(server, 'message')) as [Cost])[0]
   }
   const tell = async (count: number, name: string, withoutMs = 0) => {
-    const before = await cost()
-    const from = performance.now()
-    const { setUps, replies, late } = await measured({ oracle, words, count, questions })
-    const after = await cost()
-    const tookMs = performance.now() - from
-    const share = (after.cpuMs - before.cpuMs - withoutMs * tookMs) / tookMs / count
+    const seen: { cpuMs: number; at: number }[] = []
+    const look = async () => {
+      const { cpuMs } = await cost()
+      seen.push({ cpuMs, at: performance.now() })
+    }
+    await look()
+    const { setUps, replies, late } = await measured({
+      oracle,
+      words,
+      count,
+      questions,
+      onUp: look,
+    })
+    await look()
+    const [setUpMs = 0, callMs = 0] = seen.slice(1).map((now, nth) => {
+      const before = seen[nth]!
+      return (now.cpuMs - before.cpuMs - withoutMs * (now.at - before.at)) / count
+    })
+    const share = callMs / (seen[2]!.at - seen[1]!.at)
+    const { rss } = await cost()
     print(
       `${String(count).padStart(3)} calls${name}: ${(share * 100).toFixed(1)} % of a core a call, ` +
-        `set up in ${at(setUps, 0.5)} ms, answered ${at(replies, 0.5)} ms (p90 ${at(replies, 0.9)}) ` +
-        `after CALLS_SILENCE_MS, a packet at most ${at(late, 0.99)} ms late (p99), ${Math.round(after.rss / 2 ** 20)} MiB`,
+        `set up in ${at(setUps, 0.5)} ms with ${Math.round(setUpMs)} ms of CPU, answered ${at(replies, 0.5)} ms (p90 ${at(replies, 0.9)}) ` +
+        `after CALLS_SILENCE_MS, a packet at most ${at(late, 0.99)} ms late (p99), ${Math.round(rss / 2 ** 20)} MiB`,
     )
   }
   const silence = (await packetsOf(new Int16Array(960)))[0]!
