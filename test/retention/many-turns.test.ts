@@ -24,7 +24,8 @@ const ids = ['id', 'session_id', 'run_id', 'root_id', 'thread_id', 'request_id',
 type Size = { readonly tables: readonly { readonly name: string; readonly rows: number }[] }
 
 /** Tables that turns fill without a row for each of them: by user and day, or once. */
-const notByTurn = /^(kernel_search|kernel_leases|kernel_storage_days|kernel_turn_counts|kernel_grants)/
+const notByTurn =
+  /^(kernel_search|kernel_leases|kernel_storage_days|kernel_turn_counts|kernel_grants)/
 
 /** How many rows more each table has than before, for the tables that turns fill. */
 function growth(before: Size, after: Size): Map<string, number> {
