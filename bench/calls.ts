@@ -170,7 +170,8 @@ export async function benchCalls(print = console.log, counts = [1, 5, 10], quest
     print(
       `${String(count).padStart(3)} calls${name}: ${(share * 100).toFixed(1)} % of a core a call, ` +
         `set up in ${at(setUps, 0.5)} ms with ${Math.round(setUpMs)} ms of CPU, ` +
-        `answered ${at(replies, 0.5)} ms (p90 ${at(replies, 0.9)}) after CALLS_SILENCE_MS, a packet at most ${at(late, 0.99)} ms late (p99), ${Math.round(rss / 2 ** 20)} MiB`,
+        `answered ${at(replies, 0.5)} ms (p90 ${at(replies, 0.9)}) after CALLS_SILENCE_MS, ` +
+        `a packet at most ${at(late, 0.99)} ms late (p99), ${Math.round(rss / 2 ** 20)} MiB`,
     )
   }
   const silence = (await packetsOf(new Int16Array(960)))[0]!
