@@ -2,6 +2,7 @@ import { type ReactNode, useRef } from 'react'
 import { AttachButton, Attachments } from './attachments.tsx'
 import { useLayout } from './follow.ts'
 import { useLook } from './parts.tsx'
+import { isComposing, isSendKey } from './send-key.ts'
 import { type ComposerUse, useComposer } from './use-composer.ts'
 import { useWords } from './words.ts'
 
@@ -58,10 +59,9 @@ export function Composer({ lastSaid, onEditLast, onStop, children, ...use }: Com
         onChange={(event) => setText(event.target.value)}
         onPaste={(event) => take(event, event.clipboardData)}
         onKeyDown={(event) => {
-          const { key, shiftKey, nativeEvent } = event
-          if (nativeEvent.isComposing) return
-          // Where a finger types, Enter is a new line and the button sends.
-          if (key === 'Enter' && !shiftKey && !isCoarse()) {
+          const { key } = event
+          if (isComposing(event)) return
+          if (isSendKey(event)) {
             event.preventDefault()
             send()
           } else if (key === 'Escape' && isSending) onStop()
@@ -84,6 +84,3 @@ export function Composer({ lastSaid, onEditLast, onStop, children, ...use }: Com
     </form>
   )
 }
-
-const isCoarse = (): boolean =>
-  typeof matchMedia === 'function' && matchMedia('(pointer: coarse)').matches

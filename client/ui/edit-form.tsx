@@ -1,4 +1,5 @@
 import { useState } from 'react'
+import { isComposing, isSendKey } from './send-key.ts'
 import { useWords } from './words.ts'
 
 /** The props of `EditForm`. */
@@ -8,18 +9,20 @@ export interface EditFormProps {
   readonly onEnd: (edited: string) => void
 }
 
-/** A text that is changed in its place. */
+/** A text that is changed in its place, by the keys of the composer. */
 export function EditForm({ text, onEnd }: EditFormProps) {
   const words = useWords()
   const [edited, setEdited] = useState(text)
+  const isReady = edited.trim() !== ''
+  const send = () => isReady && onEnd(edited)
   return (
     <form
       className="oc-edit"
       onSubmit={(event) => {
         event.preventDefault()
-        onEnd(edited)
+        send()
       }}
-      onKeyDown={({ key }) => key === 'Escape' && onEnd('')}
+      onKeyDown={(event) => event.key === 'Escape' && !isComposing(event) && onEnd('')}
     >
       <textarea
         dir="auto"
@@ -28,9 +31,16 @@ export function EditForm({ text, onEnd }: EditFormProps) {
         rows={3}
         autoFocus
         onChange={(event) => setEdited(event.target.value)}
+        onKeyDown={(event) => {
+          if (!isSendKey(event)) return
+          event.preventDefault()
+          send()
+        }}
       />
       <div className="oc-row">
-        <button type="submit">{words.send}</button>
+        <button type="submit" disabled={!isReady}>
+          {words.send}
+        </button>
         <button type="button" className="oc-quiet" onClick={() => onEnd('')}>
           {words.cancel}
         </button>

@@ -90,6 +90,36 @@ await describeWith('chromium', 'a chat by the keyboard', (program) => {
         'Tell me all',
         'Go on for ever',
       ])
+
+      // The keys of an edit are those of the composer.
+      await field.focus()
+      await keyboard.press('ArrowUp')
+      await keyboard.press('Control+a')
+      await keyboard.press('Delete')
+      await keyboard.press('Enter')
+      expect(await edit.inputValue()).toBe('')
+      await keyboard.type('Go on')
+      await keyboard.press('Shift+Enter')
+      await keyboard.type('a while')
+      for (const key of ['Enter', 'Escape'])
+        await edit.evaluate((one, pressed) => {
+          const init = { key: pressed, isComposing: true, bubbles: true, cancelable: true }
+          one.dispatchEvent(new KeyboardEvent('keydown', init))
+        }, key)
+      expect(await edit.inputValue()).toBe('Go on\na while')
+      await keyboard.press('Enter')
+      await edit.waitFor({ state: 'detached' })
+      await page.locator('.oc-ai').last().getByText('I begin').waitFor()
+      expect(await page.locator('.oc-said').allTextContents()).toEqual([
+        'Tell me all',
+        'Go on\na while',
+      ])
+      // Which version is shown is said when its answer is over, and this one stands still until it is stopped.
+      await field.focus()
+      await keyboard.press('Escape')
+      await page.locator('.oc-branches').getByText('2 / 2').waitFor()
+      await page.getByRole('button', { name: 'Earlier version' }).click()
+      await page.locator('.oc-said').getByText('Go on for ever').waitFor()
       expect(complaints).toEqual([])
     } finally {
       await browser.close()

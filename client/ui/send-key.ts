@@ -1,0 +1,12 @@
+import type { KeyboardEvent } from 'react'
+
+/** Whether an input method takes the key: Safari says so by the code 229 alone for the key that ends a word. */
+export const isComposing = ({ nativeEvent }: KeyboardEvent): boolean =>
+  nativeEvent.isComposing || nativeEvent.keyCode === 229
+
+/** Whether a key sends what is written: Enter, but where a finger types it begins a line, and a button sends. */
+export const isSendKey = (event: KeyboardEvent): boolean =>
+  event.key === 'Enter' && !event.shiftKey && !isComposing(event) && !isCoarse()
+
+const isCoarse = (): boolean =>
+  typeof matchMedia === 'function' && matchMedia('(pointer: coarse)').matches
