@@ -15,7 +15,7 @@ export const catalogue = {
   INVALID_INPUT: {
     status: 400,
     means:
-      'A field of the body, the query or the path failed its schema. `details` lists every fault.',
+      'A field of the body, the query or the path is not what the route takes. `details` lists every fault.',
   },
   INVALID_JSON: {
     status: 400,

@@ -91,7 +91,10 @@ await onEachDatabase('feedback', ({ databaseUrl }) => {
     const stranger = await app.user()
     const to = (messageId: string, more: object = {}, by: TestUser = user) =>
       by.post('/feedback', { sessionId, messageId, rating: 'up', ...more })
-    expect(await to(question)).toMatchObject({ status: 400, body: { code: 'INPUT_INVALID' } })
+    expect(await to(question)).toMatchObject({
+      status: 400,
+      body: { code: 'INVALID_INPUT', details: [{ path: 'messageId' }] },
+    })
     expect((await to(answer, {}, stranger)).status).toBe(404)
     expect((await to('nobody-said-this')).status).toBe(404)
     expect((await to('%')).status).toBe(404)

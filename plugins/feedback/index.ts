@@ -64,7 +64,7 @@ export default definePlugin({
             hint: 'Take the ids from GET /sessions/:id/messages.',
           })
         if (message.by !== 'oracle')
-          throw new RuntimeError('INPUT_INVALID', 'Only an answer of the oracle can be rated.', {
+          throw new RuntimeError('INVALID_INPUT', 'Only an answer of the oracle can be rated.', {
             details: [{ path: 'messageId', message: 'is not an answer' }],
           })
         if (words.rating === null) await book.remove(db, { did, sessionId, messageId })

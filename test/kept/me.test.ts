@@ -196,7 +196,7 @@ await onEachDatabase('what is kept of a user', ({ databaseUrl }) => {
 
     const before = await search(seen.db, [other.did, 'heron', 'Mulenga'])
     expect((await user.delete('/me')).status).toBe(400)
-    expect((await user.delete(`/me?confirm=${other.did}`)).body.code).toBe('INPUT_INVALID')
+    expect((await user.delete(`/me?confirm=${other.did}`)).body.code).toBe('INVALID_INPUT')
     const first = await user.delete(`/me?confirm=${user.did}`)
     expect(first).toMatchObject({ status: 202 })
     const erased = await end(app, first.body.erasureId)

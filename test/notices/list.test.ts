@@ -102,7 +102,8 @@ await onEachDatabase('the notices of a user', (where: Where) => {
     const muted = await user.put('/notices/muted', { plugins: ['helper', 'helpr', 'a\u0001'] })
     expect(muted.status).toBe(400)
     expect(muted.body).toMatchObject({
-      code: 'INPUT_INVALID',
+      code: 'INVALID_INPUT',
+      details: [{ path: 'plugins', message: 'names no plugin: "helpr", "a\\u0001"' }],
       message: 'There is no plugin "helpr", "a\\u0001".',
     })
     expect(muted.body.hint).toContain('helper')

@@ -191,8 +191,11 @@ await onEachDatabase('a conversation that branches off', ({ databaseUrl }) => {
     expect((await user.post(path, { run: otherRun, step: 1 })).status).toBe(404)
     const empty = await user.post(path, { before: first.id })
     expect((await user.get(`/messages/${empty.body.sessionId}`)).body.messages).toEqual([])
-    const whole = await user.post(path, { after: messages.at(-1).id, title: 'Mine' })
-    expect(whole.body.title).toBe('Mine')
+    const blank = await user.post(path, { after: messages.at(-1).id, title: '\u202e ' })
+    expect(blank.body.code).toBe('INVALID_INPUT')
+    const title = 'x'.repeat(200)
+    const whole = await user.post(path, { after: messages.at(-1).id, title })
+    expect(whole.body.title).toBe(title)
     expect((await user.get(`/messages/${whole.body.sessionId}`)).body.messages).toHaveLength(2)
     const before = (await user.get('/sessions')).body.total
     const many = await Promise.all(
@@ -249,12 +252,13 @@ await onEachDatabase('a conversation that branches off', ({ databaseUrl }) => {
     const path = `/sessions/${sessionId}`
     const rename = async (title: unknown) => {
       const { status, body } = await user.patch(path, { title })
-      return status === 200 ? body.title : status
+      return status === 200 ? body.title : body.code
     }
     expect(await rename('  Rain\nin \u202eLusaka\u0007  ')).toBe('Rain in Lusaka')
     expect(await rename('x'.repeat(200))).toBe('x'.repeat(200))
-    for (const title of ['', '   ', 'x'.repeat(201), 'a\u0000b', 7])
-      expect(await rename(title)).toBe(400)
+    for (const title of ['', '   ', 'x'.repeat(201), 7])
+      expect(await rename(title)).toBe('INVALID_INPUT')
+    expect(await rename('a\u0000b')).toBe('UNSAFE_TEXT')
     expect(await rename(null)).toBe('The first words.')
     expect((await (await app.user('another')).patch(path, { title: 'Mine' })).status).toBe(404)
     const ids = [sessionId]

@@ -85,7 +85,8 @@ export function keptRoutes(
       async run({ confirm }, ctx) {
         const { did } = themselves(ctx)
         if (confirm !== did)
-          throw new RuntimeError('INPUT_INVALID', '"confirm" is not the DID of the caller.', {
+          throw new RuntimeError('INVALID_INPUT', '"confirm" is not the DID of the caller.', {
+            details: [{ path: 'confirm', message: 'is not the DID of the caller' }],
             hint: 'Nothing was erased. Send DELETE /me?confirm=<your own DID>.',
           })
         const { erasureId } = await erasures.begin(did)

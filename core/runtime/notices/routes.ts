@@ -162,8 +162,8 @@ function streamOf(
 function unknownPlugins(unknown: readonly string[], known: readonly string[]): RuntimeError {
   const named = unknown.slice(0, 10).map((name) => JSON.stringify(name))
   const [first = ''] = unknown
-  return new RuntimeError('INPUT_INVALID', `There is no plugin ${named.join(', ')}.`, {
+  return new RuntimeError('INVALID_INPUT', `There is no plugin ${named.join(', ')}.`, {
     hint: meant(first, known) || 'GET /capabilities names the plugins.',
-    details: { plugins: unknown.slice(0, 10) },
+    details: [{ path: 'plugins', message: `names no plugin: ${named.join(', ')}` }],
   })
 }

@@ -40,7 +40,9 @@ export function ownTitle(title: string): string {
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .trim()
   if (line !== '' && line.length <= longestTitle && line.isWellFormed()) return line
-  throw new RuntimeError('INPUT_INVALID', 'That is no title of a conversation.', {
-    hint: `A title has 1 to ${longestTitle} characters that can be seen; null stands for the first words.`,
+  const message = `has 1 to ${longestTitle} characters that can be seen`
+  throw new RuntimeError('INVALID_INPUT', 'That is no title of a conversation.', {
+    hint: `A title ${message}; null stands for the first words.`,
+    details: [{ path: 'title', message }],
   })
 }

@@ -6,7 +6,7 @@ import { type RunDatabase, withRunTables } from '../journal/tables.ts'
 import { takeSession } from '../journal/take-session.ts'
 import type { JournalEntry, RunEnd } from '../run.ts'
 import type { Sessions, SessionView } from '../sessions/sessions.ts'
-import { readTitle } from '../titles.ts'
+import { ownTitle } from '../titles.ts'
 import type { Store } from '../../store/store.ts'
 import { type CarriedOut, carriedOutAfter, toldOf, type ToolFacts } from './already.ts'
 import { type Copying, copyConversation, lastTurnBefore, writeTold } from './copy.ts'
@@ -207,7 +207,7 @@ export class Branches {
       .insertInto('kernel_sessions')
       .values({
         ...{ id: to, did, family, model: source.model, turns: 0 },
-        title: title === undefined ? source.title : readTitle(title),
+        title: title === undefined ? source.title : ownTitle(title),
         created_at: store.now,
         updated_at: store.now,
         forked_from: JSON.stringify(forkedFrom),
