@@ -173,6 +173,18 @@ describe('the ${name} plugin', () => {
   }
 }
 
-/** A name of words joined by hyphens as the name of a constant. */
-export const camelOf = (name: string): string =>
-  name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+/** Words that name no constant: those of the language, and what files that load or test a plugin call by them. */
+const taken = new Set(
+  (
+    'arguments await break case catch class const continue debugger default delete do else enum eval export extends false ' +
+    'finally for function if implements import in instanceof interface let new null package private protected public return ' +
+    'static super switch this throw true try typeof undefined var void while with yield ' +
+    'after afterAll app assert before beforeAll bundled call describe expect it model scriptedModel testApp z'
+  ).split(' '),
+)
+
+/** A name of words joined by hyphens as the name of a constant; one that is taken gets the end Plugin. */
+export const camelOf = (name: string): string => {
+  const camel = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+  return taken.has(camel) ? `${camel}Plugin` : camel
+}

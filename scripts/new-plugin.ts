@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { camelOf, isName } from '../cli/template.ts'
 
 // npm run new:plugin <name>: makes a folder with a plugin, its test and its README; the test passes at once.
 const name = process.argv[2] ?? ''
-if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name) || name.length > 40)
+if (!isName(name))
   fail(
     `"${name}" is not a plugin name. Use lower-case words joined by hyphens: npm run new:plugin bird-songs`,
   )
@@ -13,7 +14,7 @@ if (existsSync(folder))
   fail(`${folder} exists already. Choose another name, or delete the folder first.`)
 
 const snake = name.replaceAll('-', '_')
-const camel = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+const camel = camelOf(name)
 const title = name.charAt(0).toUpperCase() + name.slice(1).replaceAll('-', ' ')
 
 const files: Record<string, string> = {
@@ -119,7 +120,10 @@ ${folder} is there, and plugins/index.ts loads it. Next:
   npm start                          then GET /${name}/greeting?name=Amina
 `)
 
-/** Adds the plugin to plugins/index.ts. The list stays sorted by name, so that branches that add plugins rarely conflict. */
+/**
+ * Adds the plugin to plugins/index.ts as `npm run format` leaves it: one name a line, sorted, so that branches that add plugins
+ * rarely conflict.
+ */
 async function addToBundle() {
   const path = join('plugins', 'index.ts')
   const source = await readFile(path, 'utf8')
@@ -133,8 +137,13 @@ async function addToBundle() {
       .filter(Boolean),
     camel,
   ].sort()
+  const listed = source.replace(list, `export const bundled = [\n  ${names.join(',\n  ')},\n]`)
+  const imports = [...listed.matchAll(/^import \w+ from '\.\/(.+)\/index\.ts'\n/gm)]
+  // Behind the last that sorts before it; else where the imports of plugins begin.
+  const before = imports.findLast(([, folder = '']) => folder < name)
+  const at = before ? before.index + before[0].length : (imports[0]?.index ?? 0)
   const line = `import ${camel} from './${name}/index.ts'\n`
-  await writeFile(path, line + source.replace(list, `export const bundled = [${names.join(', ')}]`))
+  await writeFile(path, listed.slice(0, at) + line + listed.slice(at))
 }
 
 function fail(sentence: string): never {

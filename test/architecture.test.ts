@@ -75,6 +75,8 @@ describe('the walls of the house', () => {
   it('a plugin may be called by a word that the kernel quotes for reasons of its own', () => {
     // Nothing else is asked of the rest of the house here, and each word asks five times.
     const kernel = [...house].filter(([path]) => /^core\/|^plugins\/[^/]+\/index\.ts$/.test(path))
+    // The documentation has everybody make the first one.
+    expect(violations(new Map([...kernel, ['plugins/field-notes/index.ts', '']]))).toEqual([])
     for (const word of Object.keys(kernelWords)) {
       const called = new Map([...kernel, [`plugins/${word}/index.ts`, '']])
       expect(violations(called)).toEqual([])

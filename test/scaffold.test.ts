@@ -26,9 +26,15 @@ describe('npm run new:plugin', () => {
 
   it('makes a plugin that passes its tests, type-checks and lacks nothing', () => {
     expect(run('scripts/new-plugin.ts', 'bird-songs')).toMatchObject({ status: 0 })
-    expect(readFileSync(join(folder, 'plugins/index.ts'), 'utf8')).toMatch(
-      /bundled = \[.*birdSongs, .*weather\]/s,
-    )
+    const listed = readFileSync(join(folder, 'plugins/index.ts'), 'utf8')
+    expect(listed).toMatch(/bundled = \[.*\n  birdSongs,\n.*\n  weather,\n\]/s)
+    expect(listed).toContain("ai-sdk/index.ts'\nimport birdSongs from './bird-songs/index.ts'\n")
+    // The files are as `npm run format` leaves them.
+    cpSync(join(root, '.prettierrc.json'), join(folder, '.prettierrc.json'))
+    const made = ['plugins/index.ts', 'plugins/bird-songs']
+    expect(run('node_modules/prettier/bin/prettier.cjs', '--check', ...made)).toMatchObject({
+      status: 0,
+    })
 
     const tests = run(
       'node_modules/vitest/vitest.mjs',
@@ -52,6 +58,13 @@ describe('npm run new:plugin', () => {
       output: 'bird-songs: nothing is missing.\n',
     })
   }, 120_000)
+
+  it('imports a plugin whose name is a word of the language by another word', () => {
+    expect(run('scripts/new-plugin.ts', 'class')).toMatchObject({ status: 0 })
+    const line = /^import classPlugin from '\.\/(class\/)?index\.ts'$/m
+    for (const file of ['index.ts', 'class/class.test.ts'])
+      expect(readFileSync(join(folder, 'plugins', file), 'utf8')).toMatch(line)
+  })
 
   it('refuses a name that is taken, and one that is no name', () => {
     expect(run('scripts/new-plugin.ts', 'weather')).toMatchObject({

@@ -24,9 +24,10 @@ const manifestSchema = z.object({
   name: z
     .string()
     .max(40)
+    // The example stands without quotes: whoever makes a plugin of that name must not find it named in the kernel.
     .regex(
       /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/,
-      'lower-case words joined by hyphens, such as "field-notes"',
+      'lower-case words joined by hyphens, such as field-notes',
     ),
   version: z.string().min(1).optional(),
   summary: z.string().trim().min(1, 'one sentence that the agent chooses by').max(300),

@@ -15,8 +15,11 @@ describe('oracle-runtime init', () => {
     const made = await runCommandLine(['new', 'field-notes'], app)
     expect(made.out).toContain('server.ts loads it')
     expect(made.code).toBe(0)
+    // A word of the language is no name of an import.
+    expect((await runCommandLine(['new', 'class'], app)).out).toContain('server.ts loads it')
     const report = JSON.parse((await runCommandLine(['inspect', '--json'], app)).out)
     expect(report.plugins.map(({ name }: { name: string }) => name).sort()).toEqual([
+      'class',
       'dice',
       'field-notes',
       'playground',
@@ -24,10 +27,15 @@ describe('oracle-runtime init', () => {
     const { PATH, HOME } = process.env
     const tests = execFileSync(
       process.execPath,
-      ['--conditions=oracle-runtime-source', '--test', 'plugins/field-notes/field-notes.test.ts'],
+      [
+        '--conditions=oracle-runtime-source',
+        '--test',
+        'plugins/class/class.test.ts',
+        'plugins/field-notes/field-notes.test.ts',
+      ],
       { cwd: app, encoding: 'utf8', env: { PATH, HOME } },
     )
-    expect(tests).toMatch(/pass 2\b/)
+    expect(tests).toMatch(/pass 4\b/)
     expect(tests).toMatch(/fail 0\b/)
   }, 120_000)
 
