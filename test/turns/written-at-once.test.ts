@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
+import { Client } from '../../core/runtime/store/postgres.ts'
+import { RunStore } from '../../core/runtime/turns/journal/store.ts'
 import type { Engine } from '../../core/runtime/turns/run.ts'
 import { onEachDatabase } from '../support/each-database.ts'
 import { replica } from '../support/replica.ts'
@@ -54,5 +56,60 @@ await onEachDatabase('what runs write', (where) => {
     for (const count of counts) await shown([await begin(count)])
     alone = false
     await shown(await Promise.all(counts.map(begin)))
+  })
+
+  it('has what the engine keeps with an end, and nothing of that where another process has the run', async () => {
+    const engine: Engine = async (run) => {
+      run.emit('message', { content: 'Yes.' })
+      if (run.request.message === 'stolen')
+        await sql`update kernel_runs set owner = 'another', epoch = epoch + 1
+          where id = ${run.runId}`.execute(here.store.db)
+      const rows = [
+        { id: run.runId, words: `it's "so" – \\ü`, place: -1, absent: null },
+        { id: `${run.runId}, too`, words: '', place: 2, absent: null },
+      ]
+      return {
+        status: 'finished',
+        checkpoint: `of ${run.runId}`,
+        inserts: [{ table: 'kept_with_ends', key: ['id'], replaces: 'always', rows }],
+        save: async (trx) => void (await trx.insertInto('kept_with_ends').values(rows).execute()),
+      }
+    }
+    const here = await replica({ engine, ...where })
+    await sql`create table kept_with_ends (id text primary key, words text not null,
+      place integer not null, absent text)`.execute(here.store.db)
+    const transactions = vi.spyOn(Client.prototype, 'query')
+    const session = await here.session()
+    const say = async (message: string) =>
+      (await here.stream(`/messages/${session}`, { message })).rest()
+    await say('first')
+    await say('second')
+    const begun = transactions.mock.calls.filter(([text]) => /^begin/.test(String(text)))
+    vi.restoreAllMocks()
+    if (where.databaseUrl) expect(begun).toEqual([])
+    const kept = async () =>
+      (
+        await sql<
+          Record<string, unknown>
+        >`select run.checkpoint, run.status, saved.words, saved.place,
+          saved.absent from kernel_runs as run join kept_with_ends as saved
+          on saved.id in (run.id, run.id || ', too') where run.session_id = ${session}
+          order by run.turn, saved.place`.execute(here.store.db)
+      ).rows
+    const whole = await kept()
+    expect(whole).toMatchObject([
+      { words: `it's "so" – \\ü`, place: -1, absent: null, status: 'finished' },
+      { words: '', place: 2 },
+      { place: -1 },
+      { place: 2 },
+    ])
+    expect(whole.every(({ checkpoint }) => String(checkpoint).startsWith('of '))).toBe(true)
+    const writes = vi.spyOn(RunStore.prototype, 'write')
+    const stolen = await here.stream(`/messages/${session}`, { message: 'stolen' })
+    const refused = ({ value }: { value?: unknown }) => value instanceof Map && value.size > 0
+    await expect.poll(() => writes.mock.settledResults.some(refused)).toBe(true)
+    stolen.cut()
+    vi.restoreAllMocks()
+    expect(await kept()).toEqual(whole)
   })
 })

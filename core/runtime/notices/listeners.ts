@@ -1,5 +1,6 @@
 import type { Log } from '../../plugin.ts'
 import type { Store } from '../store/store.ts'
+import { type Telling, telling } from '../store/channels/channels.ts'
 import { Interests } from '../store/channels/interests.ts'
 import {
   type Hint,
@@ -88,6 +89,13 @@ export class UserListeners {
     if (this.#unsaid.length >= mostUnsaid) this.#unsaid.shift()
     this.#unsaid.push({ to: nameOnChannel(did), hint })
     if (!this.#isSaying) void this.#say()
+  }
+
+  /** The same hint for a statement to tell. Undefined where hints wait to be told, for it must not overtake them; and on SQLite. */
+  telling(did: string, hint: Hint): Telling | undefined {
+    if (this.#store.kind !== 'postgres' || this.#isSaying) return undefined
+    const to = nameOnChannel(did)
+    return telling(channelOfUser(to), channelMessage([{ to, hint }]).message)
   }
 
   async close(): Promise<void> {

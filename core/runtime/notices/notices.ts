@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Log, Notice } from '../../plugin.ts'
+import type { Telling } from '../store/channels/channels.ts'
 import type { Store } from '../store/store.ts'
 import { UserListeners } from './listeners.ts'
 import { makeNotice, type NewNotice, type NoticeClock } from './make.ts'
@@ -102,6 +103,11 @@ export class Notices {
   /** Sends an event to the user's readers at once. The event is kept nowhere. */
   tell(did: string, event: 'session' | 'run', data: Readonly<Record<string, unknown>>): void {
     this.#listeners.tell(did, { event, data })
+  }
+
+  /** The same event as a part of a statement of PostgreSQL; undefined where the event has to be sent by `tell`. */
+  telling(did: string, event: 'run', data: Readonly<Record<string, unknown>>): Telling | undefined {
+    return this.#listeners.telling(did, { event, data })
   }
 
   /** Reads a user's events: the notices after a number (without a number those from now on), and hints. */

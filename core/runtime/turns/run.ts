@@ -2,6 +2,7 @@ import type { Kysely } from 'kysely'
 import type { RuntimeError } from '../../errors.ts'
 import type { EarlyEnd, Message, MessagePart, RunUsage, SaidBefore, User } from '../../plugin.ts'
 import type { TurnWatch } from '../telemetry/turn-watch.ts'
+import type { EndRows } from './functions/end.ts'
 
 /** What the caller of a turn sent, after the door has parsed it. */
 export interface TurnRequest {
@@ -74,6 +75,8 @@ export type RunEnd = (
   readonly checkpoint?: string
   /** Writes the checkpoint in the transaction of the run's end: both are kept, or neither is. */
   readonly save?: Save
+  /** What `save` does, as rows: PostgreSQL then gets them in the one statement that ends the run. */
+  readonly inserts?: readonly EndRows[]
 }
 
 /** Writes a checkpoint within a transaction. */

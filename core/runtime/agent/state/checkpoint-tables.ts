@@ -1,6 +1,7 @@
 import { CompiledQuery, PostgresAdapter, sql, type Kysely } from 'kysely'
 import type { Migration } from '../../../plugin.ts'
 import { rebuildWithoutRowids } from '../../store/without-rowids.ts'
+import { columnsOf, insertion, type EndRow, type EndRows } from '../../turns/functions/end.ts'
 
 /** A checkpoint as its row stands in the database. */
 export interface CheckpointRow {
@@ -173,75 +174,65 @@ export async function deleteCheckpoint(db: Connection, thread: string, id: strin
 
 /** Inserts the rows of several writers. The result is the same as if they had written one after the other. */
 export async function insertRows(db: Connection, all: readonly Rows[]): Promise<void> {
-  await insert(
-    db,
-    'checkpoints',
-    all.flatMap((rows) => rows.checkpoints ?? []),
-    {
-      key: ['thread_id', 'namespace', 'id'],
-      replaces: 'always',
-    },
-  )
-  await insert(
-    db,
-    'checkpoint_values',
-    all.flatMap((rows) => rows.values ?? []),
-    {
-      key: ['thread_id', 'namespace', 'channel', 'version'],
-      replaces: 'never',
-    },
-  )
-  await insert(
-    db,
-    'checkpoint_writes',
-    all.flatMap((rows) => rows.writes ?? []),
-    {
-      key: ['thread_id', 'namespace', 'checkpoint_id', 'task_id', 'position'],
-      replaces: 'below zero',
-    },
-  )
+  for (const each of insertionsOf(all))
+    for (let from = 0; from < each.rows.length; from += rowsPerStatement) {
+      const rows = each.rows.slice(from, from + rowsPerStatement)
+      const columns = columnsOf(each)
+      await query(
+        db,
+        insertion(each, `values ${tuples(rows.length, columns.length)}`),
+        rows.flatMap((row) => columns.map((column) => row[column])),
+      )
+    }
 }
 
-/** What an insert does when a row of the same key is there. */
-interface Conflict<Row> {
-  readonly key: readonly (keyof Row & string)[]
-  readonly replaces: 'always' | 'never' | 'below zero'
+/** The same rows by their tables, each row once; tables that get none are left out. */
+export function insertionsOf(all: readonly Rows[]): EndRows[] {
+  return [
+    insertionOf(
+      all.flatMap((rows) => rows.checkpoints ?? []),
+      {
+        table: 'checkpoints',
+        key: ['thread_id', 'namespace', 'id'],
+        replaces: 'always',
+      },
+    ),
+    insertionOf(
+      all.flatMap((rows) => rows.values ?? []),
+      {
+        table: 'checkpoint_values',
+        key: ['thread_id', 'namespace', 'channel', 'version'],
+        replaces: 'never',
+      },
+    ),
+    insertionOf(
+      all.flatMap((rows) => rows.writes ?? []),
+      {
+        table: 'checkpoint_writes',
+        key: ['thread_id', 'namespace', 'checkpoint_id', 'task_id', 'position'],
+        replaces: 'below zero',
+      },
+    ),
+  ].filter(({ rows }) => rows.length > 0)
 }
 
 /** How many rows one statement inserts. PostgreSQL answers over a network, so few statements are faster than many. */
-const rowsPerStatement = 100
+export const rowsPerStatement = 100
 
-async function insert<Row extends object>(
-  db: Connection,
-  table: string,
-  rows: readonly Row[],
-  { key, replaces }: Conflict<Row>,
-): Promise<void> {
-  // One statement may not touch a row twice.
-  const byKey = new Map<string, Row>()
-  for (const row of rows) {
+/** One statement may not touch a row twice. */
+function insertionOf(
+  rows: readonly (CheckpointRow | ValueRow | WriteRow)[],
+  into: Omit<EndRows, 'rows'>,
+): EndRows {
+  const { key, replaces } = into
+  const byKey = new Map<string, EndRow>()
+  for (const found of rows) {
+    const row: EndRow = { ...found }
     const name = JSON.stringify(key.map((column) => row[column]))
     const later = replaces === 'always' || (replaces === 'below zero' && isBelowZero(row))
     if (later || !byKey.has(name)) byKey.set(name, row)
   }
-  const distinct = [...byKey.values()]
-  for (let from = 0; from < distinct.length; from += rowsPerStatement) {
-    const part = distinct.slice(from, from + rowsPerStatement)
-    const columns = Object.keys(part[0]!) as (keyof Row & string)[] // a part is never empty
-    const rest = columns.filter((column) => !key.includes(column))
-    const update = `do update set ${rest.map((column) => `${column} = excluded.${column}`).join()}`
-    const action = {
-      always: update,
-      never: 'do nothing',
-      'below zero': `${update} where excluded.position < 0`,
-    }[replaces]
-    await query(
-      db,
-      `insert into ${table} (${columns.join()}) values ${tuples(part.length, columns.length)}
-        on conflict (${key.join()}) ${action}`,
-      part.flatMap((row) => columns.map((column) => row[column])),
-    )
-  }
+  return { ...into, rows: [...byKey.values()] }
 }
 
 function isBelowZero(row: object): boolean {

@@ -18,7 +18,9 @@ import { RuntimeError } from '../../../errors.ts'
 import type { Database } from '../../../plugin.ts'
 import {
   deleteAll,
+  insertionsOf,
   insertRows,
+  rowsPerStatement,
   selectCheckpoint,
   selectPage,
   selectValues,
@@ -29,6 +31,7 @@ import {
   type WriteRow,
 } from './checkpoint-tables.ts'
 import { fromText, toText } from './checkpoint-text.ts'
+import type { EndRows } from '../../turns/functions/end.ts'
 
 /** One change of the tables: rows to add, or a thread to delete. */
 export type Item = Rows | { readonly deleteThread: string }
@@ -245,6 +248,15 @@ export async function writeAll(transaction: Kysely<any>, items: readonly Item[])
     await deleteAll(transaction, item.deleteThread)
   }
   await insertRows(transaction, gathered)
+}
+
+/** The rows of such changes; undefined where a thread is deleted among them, or where they are too many for one statement. */
+export function rowsToInsert(items: readonly Item[]): EndRows[] | undefined {
+  const all = items.flatMap((item) => ('deleteThread' in item ? [] : [item]))
+  if (all.length < items.length) return undefined
+  const inserts = insertionsOf(all)
+  const count = inserts.reduce((sum, { rows }) => sum + rows.length, 0)
+  return count <= rowsPerStatement ? inserts : undefined
 }
 
 /** Moves the sends of a checkpoint older than version 4, which LangGraph kept with the writes of the parent. */

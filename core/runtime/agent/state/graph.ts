@@ -16,7 +16,13 @@ import type {
 } from '@langchain/langgraph-checkpoint'
 import { Channel, Pregel } from '@langchain/langgraph/pregel'
 import type { Database } from '../../../plugin.ts'
-import { Checkpointer, type Item, type StoredCheckpoint, writeAll } from './checkpointer.ts'
+import {
+  Checkpointer,
+  type Item,
+  rowsToInsert,
+  type StoredCheckpoint,
+  writeAll,
+} from './checkpointer.ts'
 import { NewestCheckpoints } from './newest-checkpoints.ts'
 import type { Decision, RunEnd, WaitingCall } from '../../turns/run.ts'
 import type { StateKey, StateValues } from './state.ts'
@@ -55,8 +61,8 @@ export type Update = Kept & { readonly waits?: WaitingCall }
 
 /** The graph through which every turn passes, and what the graph keeps of a thread. */
 export interface Graph {
-  /** Resolves to the new checkpoint, if the passage made one, and `save`, which writes the checkpoint. */
-  pass(passage: Passage): Promise<Pick<RunEnd, 'checkpoint' | 'save'>>
+  /** Resolves to the new checkpoint, if the passage made one, and what writes the checkpoint. */
+  pass(passage: Passage): Promise<Pick<RunEnd, 'checkpoint' | 'save' | 'inserts'>>
   /** What a thread kept at a checkpoint; without one, at its newest. */
   read(thread: string, checkpoint: string | undefined): Promise<Kept>
   /** Removes all that the graph keeps of a thread. */
@@ -103,7 +109,9 @@ export function createGraph(db: Database, keys: readonly StateKey[]): Graph {
       // `invoke` would send the same steps through two web streams that nobody reads.
       for await (const _ of steps);
       const { checkpoint, changes } = underway
-      return checkpoint === undefined ? {} : { checkpoint, save: (db) => writeAll(db, changes) }
+      if (checkpoint === undefined) return {}
+      const inserts = rowsToInsert(changes)
+      return { checkpoint, save: (db) => writeAll(db, changes), ...(inserts && { inserts }) }
     },
     async read(thread, checkpoint) {
       const tuple = await saver.getTuple({

@@ -298,11 +298,12 @@ export class Carrier {
     this.#parts.at('before the end is kept', run.runId)
     const status = statusOf(run, end)
     const usage = await run.spent()
-    await run.feed.finish(status, { ...end, cause: causeOf(run, status, end), usage })
+    const telling = news?.endedBy(run, status)
+    await run.feed.finish(status, { ...end, cause: causeOf(run, status, end), usage, telling })
     this.#parts.at('after the end is kept', run.runId)
     run.watch?.ended({ status, usage, cause: causeOf(run, status, end) })
     if (status !== 'waiting') this.#onKept(run)
-    news?.ended(run, status)
+    if (!telling) news?.ended(run, status)
   }
 
   #forget(run: CarriedRun): void {

@@ -8,6 +8,7 @@ import type { RunRow } from '../journal/store.ts'
 import type { RunStatus, Stop } from '../journal/tables.ts'
 import type { RunWrite } from '../journal/write.ts'
 import type { StepRow } from '../journal/steps.ts'
+import type { Telling } from '../../store/channels/channels.ts'
 
 /** How much may wait for the database, in events and in characters, before this process lets go of the run. */
 const unwritten = { events: 50_000, characters: 16 * 1024 * 1024 }
@@ -49,6 +50,8 @@ interface EndFacts {
   readonly usage?: TurnUsage
   /** Why the model's last answer ended early. */
   readonly ended?: EarlyEnd
+  /** What the statement that writes the end tells the user's readers. */
+  readonly telling?: Telling
 }
 
 /** Brings the events and steps of one run from the engine to the readers and into the database. */
@@ -189,7 +192,15 @@ export class Feed {
   /** Ends the run. Readers get `done`, and before it what a person is asked, once everything is stored. */
   finish(
     status: RunStatus,
-    { cause, checkpoint, save, usage, ended }: Omit<RunEnd, 'status'> & EndFacts = {},
+    {
+      cause,
+      checkpoint,
+      save,
+      inserts,
+      usage,
+      ended,
+      telling,
+    }: Omit<RunEnd, 'status'> & EndFacts = {},
   ): Promise<void> {
     if (this.#closed) return Promise.reject(new RunLost('The run has ended or is lost.'))
     this.seal()
@@ -201,7 +212,7 @@ export class Feed {
     })
     const kept = Promise.withResolvers<void>()
     this.#pending.events.push(...last)
-    this.#pending.end = { status, cause, checkpoint, save, last, kept }
+    this.#pending.end = { status, cause, checkpoint, save, inserts, telling, last, kept }
     return this.#settled('now', kept)
   }
 

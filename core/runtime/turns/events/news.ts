@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { NoticeKind, RunCause } from '../../../plugin.ts'
+import type { Telling } from '../../store/channels/channels.ts'
 import type { Notices } from '../../notices/notices.ts'
 import type { NoticeDatabase } from '../../notices/tables.ts'
 import type { RunRow } from '../journal/store.ts'
@@ -29,10 +30,13 @@ export class RunNews {
   }
 
   /** A run has ended here, or waits for a person. */
-  ended({ row, request }: RunInTheNews, status: RunStatus): void {
-    const { id: runId, session_id: sessionId, did } = row
-    const state = status === 'waiting' ? 'waits' : 'ended'
-    this.#tell(did, { runId, sessionId, state, status, plugin: request.origin })
+  ended(run: RunInTheNews, status: RunStatus): void {
+    this.#tell(run.row.did, ofEnd(run, status))
+  }
+
+  /** The same as a part of the statement that writes the end; undefined where somebody has to call `ended` afterwards. */
+  endedBy(run: RunInTheNews, status: RunStatus): Telling | undefined {
+    return this.#notices.telling(run.row.did, 'run', ofEnd(run, status))
   }
 
   /**
@@ -45,6 +49,7 @@ export class RunNews {
     if (origin === undefined) return end
     return {
       ...end,
+      inserts: undefined,
       save: async (trx) => {
         await end.save?.(trx)
         await this.#add(trx, row, origin, request.from)
@@ -83,6 +88,14 @@ export class RunNews {
     this.#notices.tell(did, 'run', data)
   }
 }
+
+const ofEnd = ({ row, request }: RunInTheNews, status: RunStatus) => ({
+  runId: row.id,
+  sessionId: row.session_id,
+  state: status === 'waiting' ? 'waits' : 'ended',
+  status,
+  plugin: request.origin,
+})
 
 /** What a run's row says of its end. */
 interface EndedRun {

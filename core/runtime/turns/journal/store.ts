@@ -11,7 +11,7 @@ import {
   withRunTables,
 } from './tables.ts'
 import { isOpenIn } from '../indexes/open-runs.ts'
-import { batchWriter, type RunWrite } from './write.ts'
+import { batchWriter, type RunWrite, savesByRows } from './write.ts'
 import { positionOf, type StepRow } from './steps.ts'
 import type { TurnRequest } from '../run.ts'
 import { toRequest } from '../user-message.ts'
@@ -122,10 +122,11 @@ export class RunStore {
    */
   async write(writes: readonly RunWrite[]): Promise<ReadonlyMap<string, 'lost' | Stop>> {
     const ends = writes.flatMap(({ id, end }) => (end ? [{ id, save: end.save }] : []))
-    const isSaving = ends.some(({ save }) => save)
+    const isOneStatement = this.dialect === 'postgres' && savesByRows(writes)
+    const isSaving = !isOneStatement && ends.some(({ save }) => save)
     const write = async (db: RunDatabase) => {
       const held = await this.#writeBatch(db, this.owner, this.leaseMs, writes)
-      for (const { id, save } of ends) if (held.has(id)) await save?.(db)
+      if (isSaving) for (const { id, save } of ends) if (held.has(id)) await save?.(db)
       return held
     }
     // After a power cut, the next process repeats what a run that goes on had written. The end of a run is final:

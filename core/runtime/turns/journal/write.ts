@@ -4,7 +4,14 @@ import type { Dialect, RunDatabase, RunStatus } from './tables.ts'
 import type { RunCause } from '../../../plugin.ts'
 import type { RunEnd } from '../run.ts'
 import type { StepRow } from './steps.ts'
-import { channelOf, telling, tellingColumns, tellsEach } from '../../store/channels/channels.ts'
+import { partsOfEnds, type RowsOfRun } from '../functions/end.ts'
+import {
+  channelOf,
+  type Telling,
+  telling,
+  tellingColumns,
+  tellsEach,
+} from '../../store/channels/channels.ts'
 
 /** What one run adds to the database at once: all of it or nothing. */
 export interface RunWrite {
@@ -20,9 +27,11 @@ export interface RunWrite {
   readonly steps: readonly StepRow[]
   /** How far the journal reaches, when it grew. */
   readonly kept?: { readonly seq: number; readonly length: number }
-  readonly end?: Pick<RunEnd, 'checkpoint' | 'save'> & {
+  readonly end?: Pick<RunEnd, 'checkpoint' | 'save' | 'inserts'> & {
     readonly status: RunStatus
     readonly cause?: RunCause
+    /** What the statement that writes the end tells the user's readers. */
+    readonly telling?: Telling
   }
 }
 
@@ -89,7 +98,7 @@ const fence = (owner: string) =>
 function postgresWriter(now: string): Write {
   const leaseNow = `(extract(epoch from clock_timestamp()) * 1000)::bigint`
   const names = (columns: string) => columns.replaceAll(/ (text|int|bigint)/g, '')
-  const sql = `with fence as (
+  const statement = (saved: string) => `with fence as (
     update kernel_runs set ${progress(leaseNow, '$5::bigint')}, ${end(now)}
     from json_to_recordset($1::json) as w(${runColumns})
     where ${fence('$4')} returning kernel_runs.id
@@ -101,17 +110,36 @@ function postgresWriter(now: string): Write {
     insert into kernel_steps (${names(stepColumns)}, created_at)
     select ${names(stepColumns)}, ${now} from json_to_recordset($3::json) as s(${stepColumns})
     where s.run_id in (select id from fence)
-  )
+  )${saved}
   select coalesce((select json_agg(id) from fence), '[]') as ids,
     (select ${tellsEach} from json_to_recordset($6::json) as m(${tellingColumns})
       where m.run_id in (select id from fence)) as told`
+  const usual = statement('')
   return async (db, owner, leaseMs, writes) => {
-    const values = [runsOf(writes), eventsOf(writes), stepsOf(writes), owner, leaseMs]
+    const values: unknown[] = [runsOf(writes), eventsOf(writes), stepsOf(writes), owner, leaseMs]
     values.push(tellingsOf(writes))
-    const { rows } = await db.executeQuery<{ ids: string[] }>(CompiledQuery.raw(sql, values))
+    const saved = savesByRows(writes) ? partsOfEnds(rowsOfEnds(writes), values.length + 1) : nothing
+    const sql = saved.sql === '' ? usual : statement(saved.sql)
+    const query = CompiledQuery.raw(sql, [...values, ...saved.values])
+    const { rows } = await db.executeQuery<{ ids: string[] }>(query)
     return new Set(rows[0]?.ids)
   }
 }
+
+const nothing = { sql: '', values: [] }
+
+/**
+ * Whether PostgreSQL writes all that is kept with these ends in the statement that ends the runs; otherwise a transaction calls
+ * what the ends have to `save`. Two ends of one session might have rows of one key, which one statement may not touch twice.
+ */
+export function savesByRows(writes: Writes): boolean {
+  const saving = writes.filter(({ end }) => end?.save)
+  const sessions = new Set(saving.map(({ sessionId }) => sessionId))
+  return saving.every(({ end }) => end?.inserts) && sessions.size === saving.length
+}
+
+const rowsOfEnds = (writes: Writes): RowsOfRun[] =>
+  writes.map(({ id, end }) => ({ runId: id, inserts: end?.inserts ?? [] }))
 
 function sqliteWriter(now: string): Write {
   const leaseNow = `cast(unixepoch('subsec') * 1000 as integer)`
@@ -248,6 +276,7 @@ const tellingsOf = (writes: readonly RunWrite[]) =>
       [
         ...(isFollowed ? [telling(channelOfRun(id), `events ${id}`)] : []),
         ...(end ? [telling(channelOfSession(sessionId), 'ended')] : []),
+        ...(end?.telling ? [end.telling] : []),
       ].map(({ to, payload, told }) => ({ run_id: id, to_channel: to, payload, told })),
     ),
   )
