@@ -2,7 +2,6 @@ import type { Kysely } from 'kysely'
 import type { RuntimeError } from '../../errors.ts'
 import type { EarlyEnd, Message, MessagePart, RunUsage, SaidBefore, User } from '../../plugin.ts'
 import type { TurnWatch } from '../telemetry/turn-watch.ts'
-import type { EndRows } from './functions/end.ts'
 
 /** What the caller of a turn sent, after the door has parsed it. */
 export interface TurnRequest {
@@ -81,6 +80,19 @@ export type RunEnd = (
 
 /** Writes a checkpoint within a transaction. */
 export type Save = (transaction: Kysely<any>) => Promise<void> // any: the tables are the engine's own
+
+/** Rows that are kept together with the end of a run: a checkpoint, in tables that only the engine knows. */
+export interface EndRows {
+  readonly table: string
+  readonly key: readonly string[]
+  /** What happens to a row of the same key that is there. */
+  readonly replaces: 'always' | 'never' | 'below zero'
+  /** At least one row, with the same columns each and no two of one key. */
+  readonly rows: readonly EndRow[]
+}
+
+/** The columns of such a row. */
+export type EndRow = Readonly<Record<string, string | number | null>>
 
 /** A person's answer to an approval, or with `results` a client's answers to the calls of its tools. */
 export interface Decision {

@@ -1,7 +1,8 @@
 import { CompiledQuery, PostgresAdapter, sql, type Kysely } from 'kysely'
 import type { Migration } from '../../../plugin.ts'
 import { rebuildWithoutRowids } from '../../store/without-rowids.ts'
-import { columnsOf, insertion, type EndRow, type EndRows } from '../../turns/functions/end.ts'
+import { columnsOf, insertion } from '../../turns/functions/end.ts'
+import type { EndRow, EndRows } from '../../turns/run.ts'
 
 /** A checkpoint as its row stands in the database. */
 export interface CheckpointRow {

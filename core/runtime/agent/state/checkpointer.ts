@@ -31,7 +31,7 @@ import {
   type WriteRow,
 } from './checkpoint-tables.ts'
 import { fromText, toText } from './checkpoint-text.ts'
-import type { EndRows } from '../../turns/functions/end.ts'
+import type { EndRows } from '../../turns/run.ts'
 
 /** One change of the tables: rows to add, or a thread to delete. */
 export type Item = Rows | { readonly deleteThread: string }

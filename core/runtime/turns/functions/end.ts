@@ -1,15 +1,4 @@
-/** Rows that are kept together with the end of a run: a checkpoint, in tables that only the engine knows. */
-export interface EndRows {
-  readonly table: string
-  readonly key: readonly string[]
-  /** What happens to a row of the same key that is there. */
-  readonly replaces: 'always' | 'never' | 'below zero'
-  /** At least one row, with the same columns each and no two of one key. */
-  readonly rows: readonly EndRow[]
-}
-
-/** The columns of such a row. */
-export type EndRow = Readonly<Record<string, string | number | null>>
+import type { EndRows } from '../run.ts'
 
 /** The rows of one run. */
 export interface RowsOfRun {
