@@ -80,7 +80,7 @@ export default definePlugin({
   whenToUse: ['The user asks what a turn costs, what they owe, or what an answer has cost.'],
   whenNotToUse: ['The question is about the prices of others.'],
   examples: ['What do I owe you?', 'What did the last answer cost?'],
-  tags: ['payments', 'price', 'cost', 'claims', 'credit'],
+  tags: ['payments', 'price', 'cost', 'claims', 'credit', 'owe'],
   visibility: 'on-demand',
   stability: 'beta',
   category: 'integration',

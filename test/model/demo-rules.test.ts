@@ -3,6 +3,9 @@ import { z } from 'zod'
 import { definePlugin } from '#core'
 import { testApp } from '#core/testing'
 import { demoModel } from '../../plugins/models-demo/demo-model.ts'
+import memory from '../../plugins/memory/index.ts'
+import payments from '../../plugins/payments/index.ts'
+import preferences from '../../plugins/preferences/index.ts'
 import queryGateway from '../../plugins/query-gateway/index.ts'
 import registry from '../../plugins/registry/index.ts'
 import sampling from '../../plugins/sampling/index.ts'
@@ -265,5 +268,22 @@ describe('a list that a tool gave', () => {
     expect(said.tools).toContain('list_projects')
     expect(done).toEqual(['p-18'])
     expect(said.text).toMatch(/All is well in p-18/)
+  })
+
+  it('understands what a page proposes to say first', async () => {
+    const plugins = [memory, payments, preferences, registry]
+    await using app = await testApp({ plugins, model })
+    const user = await app.user()
+    const language = await user.say('Please answer in Swahili from now on.')
+    expect(language.tools).toContain('set_user_preferences')
+    expect((await user.get('/user-preferences')).body.userPreferences).toEqual({
+      language: 'Swahili',
+    })
+    expect((await user.say('What do I owe you?')).tools).toContain('get_account')
+    await user.say('Call me Amina and speak to me in French')
+    expect((await user.get('/user-preferences')).body.userPreferences).toEqual({
+      language: 'French',
+      userName: 'Amina',
+    })
   })
 })

@@ -112,7 +112,7 @@ async function afterListing(
   if (tasks.length === 0) {
     // A tool that is loaded may fit, though it shares fewer words with the message than `surely` asks for.
     const again = await tasksFor(turn, own, now, (clause, tools) => {
-      const tool = likely(clause, tools) ?? forNames(turn.said, tools)
+      const tool = forNames(clause, tools) ?? likely(clause, tools) ?? forNames(turn.said, tools)
       if (!tool || fieldsOf(tool.parameters).length === 0) return tool
       const said = { text: turn.said, tool: tool.name, now }
       const { args, missing } = fillArguments(tool.parameters, said)

@@ -104,13 +104,13 @@ export function likely(clause: string, tools: readonly ToolSpec[]): ToolSpec | u
   return best(clause, tools, () => true)
 }
 
-/** A tool that keeps the name of the user or of the agent, for "call me Ana". */
+/** A tool that keeps a name of the user or of the agent, for "call me Ana", or a language, for "answer in French". */
 export function forNames(text: string, tools: readonly ToolSpec[]): ToolSpec | undefined {
   const sorts = new Set(namesIn(text, '').map(({ sort }) => sort))
   return tools.find(({ parameters }) =>
     fieldsOf(parameters).some((field) => {
       const sort = sortOf(field)
-      return (sort === 'user' || sort === 'agent') && sorts.has(sort)
+      return (sort === 'user' || sort === 'agent' || sort === 'language') && sorts.has(sort)
     }),
   )
 }

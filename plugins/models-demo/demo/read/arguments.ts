@@ -279,6 +279,7 @@ export function sortOf({ name, schema }: Field): Name['sort'] {
     return 'user'
   if (isName && own.some((word) => ['agent', 'assistant', 'bot', 'oracle'].includes(word)))
     return 'agent'
+  if (own.includes('language')) return 'language'
   if (says.some((word) => places.has(word))) return 'place'
   return isName ? 'thing' : undefined
 }

@@ -4,7 +4,7 @@ import { beginsARequest, stem, words } from './words.ts'
 export interface Name {
   readonly text: string
   /** What the name belongs to, by the words before it; undefined when they do not tell. */
-  readonly sort: 'place' | 'user' | 'agent' | 'thing' | undefined
+  readonly sort: 'place' | 'user' | 'agent' | 'language' | 'thing' | undefined
   /** Set when an argument has the name. */
   used: boolean
 }
@@ -28,6 +28,10 @@ const mostNames = 64
 const introductions = [
   ['user', "[Cc]all me|[Mm]y name is|I am|I'm"],
   ['agent', '[Cc]all yourself|[Cc]all you|[Yy]our name is|[Yy]our name should be|[Yy]ou are'],
+  [
+    'language',
+    String.raw`(?:[Aa]nswer|[Rr]eply|[Rr]espond|[Ss]peak|[Tt]alk|[Ww]rite)(?: to me| me)? in`,
+  ],
   ['thing', 'named|called|[Tt]he name is|by the name of'],
 ] as const
 
