@@ -174,10 +174,12 @@ interface TroubleProps extends Pick<ThreadProps, 'oracleDid' | 'overrides'> {
 function Trouble(props: TroubleProps) {
   const { oracleDid, overrides, box, sendMessageError, errors } = props
   const { isAsking, onSayAgain, onReadAgain } = props
+  const words = useWords()
   const { components: Parts } = useLook()
   const Payment = Parts.PaymentCard ?? OwnPaymentCard
   const told = [errors[0], box.fault, sendMessageError, errors[1]].find((one) => one != null)
   const isUnread = told === errors[1]
+  const gone = (isUnread || told === sendMessageError) && isGone(told) ? told : undefined
   useReadAgain(isUnread ? told : null, onReadAgain)
   if (sendMessageError?.code === 'payment_required')
     return (
@@ -194,10 +196,20 @@ function Trouble(props: TroubleProps) {
   if (box.waiting.length > 0 && told instanceof OracleError && isPassing(told)) return null
   // What does not fit in edited arguments stands at their fields.
   if (isAsking && faultsIn(told).length > 0) return null
+  // No second try brings the chat back, and what the server says of it is for programs.
+  if (gone)
+    return (
+      <Parts.ErrorCard
+        error={new OracleError(gone.code, words.chatGone, { ...gone, hint: undefined })}
+      />
+    )
   const again = sendMessageError && !isAsking ? onSayAgain : isUnread ? onReadAgain : undefined
   const retry = box.fault ? box.outbox.tryNow : again
   return <Parts.ErrorCard error={told} onRetry={retry} />
 }
+
+const isGone = (fault: unknown): fault is OracleError =>
+  fault instanceof OracleError && fault.code === 'not_found' && fault.serverCode === 'NOT_FOUND'
 
 /** How soon a chat that could not be read is read again by itself: later each time, until the server is there. */
 const readAgain = { firstMs: 2_000, mostMs: 30_000 }

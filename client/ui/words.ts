@@ -12,6 +12,7 @@ export interface Words {
   readonly rename: string
   readonly remove: string
   readonly removed: string
+  readonly chatGone: string
   readonly undo: string
   readonly more: string
   readonly today: string

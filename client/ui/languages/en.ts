@@ -11,6 +11,7 @@ export const en: Words = {
   rename: 'Rename',
   remove: 'Delete',
   removed: 'The chat was deleted.',
+  chatGone: 'This chat is not there: it was deleted, or it is somebody else’s.',
   undo: 'Undo',
   more: 'More chats',
   today: 'Today',

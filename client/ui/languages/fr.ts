@@ -11,6 +11,8 @@ export const fr: Words = {
   rename: 'Renommer',
   remove: 'Supprimer',
   removed: 'La discussion a été supprimée.',
+  chatGone:
+    'Cette discussion n’existe pas : elle a été supprimée, ou elle est à quelqu’un d’autre.',
   undo: 'Annuler',
   more: 'Plus de discussions',
   today: 'Aujourd’hui',

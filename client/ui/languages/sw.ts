@@ -11,6 +11,7 @@ export const sw: Words = {
   rename: 'Badilisha jina',
   remove: 'Futa',
   removed: 'Mazungumzo yamefutwa.',
+  chatGone: 'Mazungumzo haya hayapo: yamefutwa, au ni ya mtu mwingine.',
   undo: 'Tendua',
   more: 'Mazungumzo zaidi',
   today: 'Leo',

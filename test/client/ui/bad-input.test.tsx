@@ -1,4 +1,5 @@
 import './window.ts'
+import { randomUUID } from 'node:crypto'
 import { expect, it, vi } from 'vitest'
 import { scriptedModel } from '#core/testing'
 import { Progress, ToolCard } from '../../../client/ui.ts'
@@ -79,4 +80,15 @@ it('shows a draft that is too long to be kept', async () => {
   write('.oc-composer textarea', long)
   await until(() => (all('.oc-composer textarea')[0] as HTMLTextAreaElement).value === long)
   expect(JSON.stringify({ ...window.localStorage }).length).toBeLessThan(10_000)
+})
+
+it('says of a chat that is not there what a person can read', async () => {
+  await using oracle = await testOracle({ plugins: [], model: scriptedModel([]) })
+  const { texts, all, say } = person(oracle, { sessionId: randomUUID() })
+  await until(() => texts('.oc-error p')[0] === en.chatGone)
+  expect(all('.oc-error button')).toEqual([])
+  await say('Is anybody there?')
+  await until(() => texts('.oc-said').length === 1)
+  await until(() => texts('.oc-error p')[0] === en.chatGone)
+  expect(all('.oc-error button')).toEqual([])
 })
