@@ -112,4 +112,41 @@ await onEachDatabase('what runs write', (where) => {
     vi.restoreAllMocks()
     expect(await kept()).toEqual(whole)
   })
+
+  it('has what many ends keep at once, though it is more than one statement takes', async () => {
+    const ends = Promise.withResolvers<void>()
+    const columns = Array.from({ length: 24 }, (_, nth) => `c${nth}`)
+    const engine: Engine = async (run) => {
+      await ends.promise
+      const rows = Array.from({ length: 100 }, (_, nth) => ({
+        id: `${run.runId} ${nth}`,
+        ...Object.fromEntries(columns.map((column) => [column, nth])),
+      }))
+      return {
+        status: 'finished',
+        checkpoint: 'one',
+        inserts: [{ table: 'much_kept', key: ['id'], replaces: 'never', rows }],
+        save: async (trx) => {
+          for (const row of rows) await trx.insertInto('much_kept').values(row).execute()
+        },
+      }
+    }
+    const here = await replica({ engine, ...where })
+    const numbers = columns.map((column) => `${column} integer not null`)
+    await sql`create table much_kept (id text primary key, ${sql.raw(numbers.join())})`.execute(
+      here.store.db,
+    )
+    const all = await Promise.all(
+      Array.from({ length: 30 }, async () => {
+        const session = await here.session()
+        return here.stream(`/messages/${session}`, { message: 'much' })
+      }),
+    )
+    ends.resolve()
+    for (const stream of all) expect((await stream.rest()).at(-1)).toMatchObject({ event: 'done' })
+    const { rows } = await sql<{
+      count: number
+    }>`select count(*) as count from much_kept`.execute(here.store.db)
+    expect(Number(rows[0]?.count)).toBe(3_000)
+  })
 })

@@ -128,6 +128,9 @@ function postgresWriter(now: string): Write {
 
 const nothing = { sql: '', values: [] }
 
+/** How many rows are kept with ends in one statement at most: PostgreSQL takes 65,535 values, and a row has fewer than ten. */
+const mostRowsOfEnds = 2_000
+
 /**
  * Whether PostgreSQL writes all that is kept with these ends in the statement that ends the runs; otherwise a transaction calls
  * what the ends have to `save`. Two ends of one session might have rows of one key, which one statement may not touch twice.
@@ -135,7 +138,12 @@ const nothing = { sql: '', values: [] }
 export function savesByRows(writes: Writes): boolean {
   const saving = writes.filter(({ end }) => end?.save)
   const sessions = new Set(saving.map(({ sessionId }) => sessionId))
-  return saving.every(({ end }) => end?.inserts) && sessions.size === saving.length
+  const rows = saving.flatMap(({ end }) => end?.inserts ?? []).flatMap((each) => each.rows)
+  return (
+    saving.every(({ end }) => end?.inserts) &&
+    sessions.size === saving.length &&
+    rows.length <= mostRowsOfEnds
+  )
 }
 
 const rowsOfEnds = (writes: Writes): RowsOfRun[] =>
