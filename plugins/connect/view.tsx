@@ -69,8 +69,8 @@ function Connect({ host }: { host: ViewHost }) {
       />
       {fresh?.key && (
         <p role="status">
-          The key <code>{fresh.key}</code> is in the lines below. It is shown once: a reload of the
-          page takes it away.
+          The key <code className="break">{fresh.key}</code> is in the lines below. It is shown
+          once: a reload of the page takes it away.
         </p>
       )}
       {doors?.length === 0 && <p>This server has no door for clients of other protocols.</p>}

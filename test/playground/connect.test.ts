@@ -25,6 +25,12 @@ await describeWith('chromium', 'how others connect, in the page', (program) => {
     const told = page.getByRole('main').getByText('It is shown once')
     await told.waitFor()
     const key = /ok_[\w-]{43}/.exec((await told.textContent()) ?? '')?.[0] ?? ''
+    // On a narrow telephone the key goes on in another line.
+    const wide = page.viewportSize()
+    await page.setViewportSize({ width: 320, height: 700 })
+    const right = await told.evaluate((one) => one.getBoundingClientRect().right)
+    expect(right).toBeLessThanOrEqual(320)
+    if (wide) await page.setViewportSize(wide)
     for (const title of ['The OpenAI API', 'Clients of MCP', 'useChat', 'AG-UI', 'A2A'])
       expect(await door(title).textContent()).toContain(key)
 
