@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
@@ -83,3 +85,22 @@ it('a server that is set up by what the ledger prints is paid on that ledger, ov
     body: { code: 'LEDGER_UNREACHABLE' },
   })
 }, 120_000)
+
+it('says in two lines that something else listens at its port', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'payments-port-'))
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  const { port } = taken.address() as AddressInfo
+  const server = startServer('examples/payments/server.ts', {
+    DATA_DIR: folder,
+    PORT: String(port),
+  })
+  onTestFinished(async () => {
+    taken.close()
+    await server.end()
+    await rm(folder, { recursive: true, force: true })
+  })
+  await expect(server.url).rejects.toThrow()
+  await expect.poll(() => server.output()).toContain('Set PORT to a free port')
+  expect(server.output()).not.toContain('EADDRINUSE')
+}, 60_000)

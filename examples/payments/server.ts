@@ -1,8 +1,8 @@
-import { createApp } from '#core'
+import { defineApp } from '#core'
 import { bundled } from '../../plugins/index.ts'
 
 // npm run example:payments: the server with a price, and credit for two turns. Everything else is as npm start has it.
-const app = createApp({
+const app = defineApp({
   plugins: bundled,
   env: {
     DATA_DIR: '.data/payments',
@@ -11,9 +11,5 @@ const app = createApp({
     ...process.env,
   },
 })
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.on(signal, () => void app.close().then(() => process.exit(0)))
-const { url } = await app.listen()
-console.log(
-  `\n  Turns cost 0.005 DEV here, and the first two are on credit. Open ${url}/playground\n`,
-)
+await app.listen()
+console.log('  Turns cost 0.005 DEV here, and the first two are on credit.\n')
