@@ -2,9 +2,11 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
-import { scriptedModel, testApp, type TestApp } from '#core/testing'
+import type { ModelRequest } from '#core'
+import { call, scriptedModel, testApp, type TestApp } from '#core/testing'
 import calls from '../../plugins/calls/index.ts'
 import playground from '../../plugins/playground/index.ts'
+import { asksFirst } from '../support/asks-first.ts'
 import { builtPage } from '../support/built-page.ts'
 import { root } from '../support/process.ts'
 import { describeWith } from '../support/services.ts'
@@ -19,6 +21,7 @@ interface Watched {
 
 const patient = 60_000
 const answer = 'First this. Then that. And then the end.'
+const bank = asksFirst()
 
 /** Watches what a screen reader is told: what is added to the log, and what is changed in it. */
 const watch = () => {
@@ -67,8 +70,14 @@ await describeWith('chromium', 'a call by keyboard', (program) => {
   beforeAll(async () => {
     await builtPage()
     app = await testApp({
-      plugins: [playground, calls],
-      model: scriptedModel([answer, 'Good.']),
+      plugins: [playground, calls, bank.plugin],
+      model: scriptedModel(
+        Array.from({ length: 8 }, () => ({ messages }: ModelRequest) => {
+          const { role, content } = messages.at(-1)!
+          if (role === 'tool') return 'It is paid.'
+          return String(content).includes('Pay') ? call('pay', { amount: 5 }) : answer
+        }),
+      ),
       env: { NODE_ENV: 'development', CALLS_VOICE: 'none', CALLS_HEARING: 'browser' },
     })
     browser = await launchCaller(program)
@@ -78,7 +87,7 @@ await describeWith('chromium', 'a call by keyboard', (program) => {
     await app?.close()
   }, 60_000)
 
-  async function visit(prepare = () => {}) {
+  async function visit(prepare: () => unknown = () => {}) {
     const context = await browser.newContext()
     onTestFinished(() => context.close())
     context.setDefaultTimeout(patient)
@@ -125,6 +134,38 @@ await describeWith('chromium', 'a call by keyboard', (program) => {
     await tabTo(page, 'Open the conversation')
     await page.keyboard.press('Enter')
     await page.getByRole('article', { name: 'Oracle' }).getByText('First this.').waitFor()
+  }, 240_000)
+
+  it('is decided about, and its microphone is put off and on, by the keys alone', async () => {
+    // Without what recognizes speech nothing is to be agreed to.
+    const page = await visit(() =>
+      Object.assign(globalThis, {
+        SpeechRecognition: undefined,
+        webkitSpeechRecognition: undefined,
+      }),
+    )
+    await tabTo(page, 'Call') // the way to this view
+    await tabTo(page, 'Call')
+    await page.keyboard.press('Enter')
+    await page.getByText('Listening.').waitFor()
+    await tabTo(page, 'Microphone on')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Microphone off' }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Microphone on' }).waitFor()
+    await tabTo(page, 'Say it in writing')
+    await page.keyboard.type('Pay the rent.')
+    await page.keyboard.press('Enter')
+    const question = page.getByRole('group', { name: 'Your decision' })
+    await question.waitFor()
+    expect(await faultsOf(page)).toEqual([])
+    await tabTo(page, 'Approve')
+    await page.keyboard.press('Enter')
+    await page.getByRole('log', { name: 'Captions' }).getByText('It is paid.').waitFor()
+    expect([bank.seen.paid, await question.count()]).toEqual([1, 0])
+    await tabTo(page, 'Hang up')
+    await page.keyboard.press('Enter')
+    await page.getByText('You hung up.').waitFor()
   }, 240_000)
 
   it('asks by a box before the recognizer of the browser may use a server of its maker', async () => {

@@ -9,19 +9,22 @@ import {
   type RTCDataChannel,
   RTCPeerConnection,
   RTCRtpCodecParameters,
-  RtpHeader,
-  RtpPacket,
+  type RTCRtpSender,
+  type RtpHeader,
+  type RtpPacket,
 } from 'werift'
 import { Camera } from './camera.ts'
 import { Echo } from './echo.ts'
 import type { FromMedia, Place, ToMedia } from './messages.ts'
 import { Ordering } from './ordering.ts'
-import { Playing, sentSamples } from './playing.ts'
+import { Playing } from './playing.ts'
 import { Utterances } from './utterances.ts'
 import { voiceDetector } from './voice-detector.ts'
+import { HeardSound } from './wire/heard-sound.ts'
+import { keepKeys } from './wire/keys.ts'
+import { frameMs, Pace } from './wire/pace.ts'
+import { payloadType, SoundPackets } from './wire/sound-packets.ts'
 
-const payloadType = 111
-const frameMs = 20
 /** Nothing for so long: the other end is gone. */
 const lostMs = 5_000
 /** Nothing for so long: what is said now would not be heard, so it waits. A page beats every second. */
@@ -37,8 +40,6 @@ const heardSamples = 320
  * length of packets. Without any packet for so long nobody speaks: the microphone is off, or what is said does not arrive.
  */
 const quiet = { leftOutMs: 200, mostMs: 60_000, afterMs: 1_500 }
-/** A timer that comes late sends at most so many frames at once. */
-const mostAtOnce = 10
 
 type Told = FromMedia extends infer One
   ? One extends { call: string }
@@ -57,9 +58,9 @@ export interface PeerOptions {
 /** The agent's end of one call: sound both ways and the data channel. */
 export class Peer {
   readonly #connection: RTCPeerConnection
-  readonly #track = new MediaStreamTrack({ kind: 'audio' })
   readonly #tell: PeerOptions['tell']
-  readonly #encoder: OpusEncoderHandle
+  readonly #packets: SoundPackets
+  readonly #pace: Pace
   readonly #decoder: OpusDecoderHandle
   readonly #utterances: Utterances
   readonly #ordering = new Ordering()
@@ -67,8 +68,8 @@ export class Peer {
   readonly #camera: Camera
   readonly #echo = new Echo()
   readonly #free: () => void
+  #sender: RTCRtpSender | undefined
   #channel: RTCDataChannel | undefined
-  #ticking: NodeJS.Timeout | undefined
   #source: number | undefined
   /** When the last packet of sound came, or silence was taken in its place. */
   #soundAt = 0
@@ -78,7 +79,6 @@ export class Peer {
   #brokenSince: number | undefined
   #window = { from: 0, packets: 0, bytes: 0 }
   #frames = { from: 0, count: 0 }
-  #sent = { frames: 0, from: 0, number: 0, at: 0 }
   #isClosed = false
 
   /** Answers an offer. The answer is whole: no candidate follows it. */
@@ -111,7 +111,7 @@ export class Peer {
     detector: Awaited<ReturnType<typeof voiceDetector>>,
   ) {
     this.#tell = tell
-    this.#encoder = encoder
+    this.#packets = new SoundPackets(encoder)
     this.#decoder = decoder
     this.#free = () => {
       encoder.free()
@@ -125,15 +125,22 @@ export class Peer {
         return detector.isVoice(frame) && !echo.isOwn()
       },
     }
+    const sound = new HeardSound((pcm) => tell({ type: 'sound', pcm }))
     this.#utterances = new Utterances(withoutEcho, silenceMs, {
       begun: () => tell({ type: 'begun' }),
-      sound: (pcm) => tell({ type: 'sound', pcm }),
-      paused: () => tell({ type: 'paused' }),
-      resumed: () => tell({ type: 'resumed' }),
-      ended: (voicedMs) => tell({ type: 'ended', voicedMs }),
+      sound: (pcm) => sound.push(pcm),
+      paused: () => tell({ type: sound.give('paused') }),
+      resumed: () => tell({ type: sound.give('resumed') }),
+      ended: (voicedMs) => tell({ type: sound.give('ended'), voicedMs }),
       over: () => tell({ type: 'over', ...this.#playing.place }),
       sure: () => tell({ type: 'sure' }),
       passed: () => tell({ type: 'passed' }),
+    })
+    this.#pace = new Pace({
+      send: () => this.#sendFrame(),
+      isHeard: () => this.#playing.isSpeaking,
+      looked: (at) => this.#look(at),
+      late: (frames) => tell({ type: 'late', frames }),
     })
     this.#camera = new Camera({
       askFor: (source) => void this.#video?.receiver.sendRtcpPLI(source).catch(() => undefined),
@@ -162,7 +169,8 @@ export class Peer {
     await connection.setRemoteDescription({ type: 'offer', sdp })
     const audio = connection.getTransceivers().find(({ kind }) => kind === 'audio')
     if (!audio) throw new Error('The offer has no audio.')
-    audio.sender.replaceTrack(this.#track)
+    this.#sender = audio.sender
+    audio.sender.replaceTrack(new MediaStreamTrack({ kind: 'audio' }))
     audio.setDirection('sendrecv')
     this.#video?.setDirection('recvonly')
     await connection.setLocalDescription(await connection.createAnswer())
@@ -181,9 +189,9 @@ export class Peer {
   do(message: Exclude<ToMedia, { type: 'open' }>): void {
     const playing = this.#playing
     if (message.type === 'send') this.#send(message.text)
-    else if (message.type === 'play') playing.add(message.part, message.pcm, message.isLast)
+    else if (message.type === 'play') this.#play(message)
     else if (message.type === 'hold') playing.isHeld = true
-    else if (message.type === 'go') playing.goOn()
+    else if (message.type === 'go') this.#goOn()
     else if (message.type === 'silence') this.#utterances.silenceMs = message.ms
     else if (message.type === 'look') this.#camera.look(message.number)
     else if (message.type === 'drop') {
@@ -195,7 +203,7 @@ export class Peer {
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    clearInterval(this.#ticking)
+    this.#pace.stop()
     this.#camera.close()
     await this.#connection.close().catch(() => undefined)
     this.#free()
@@ -239,6 +247,7 @@ export class Peer {
     if (this.#source !== ssrc) return this.#fail('another source of sound')
     this.#hearLeftOut(packet.header, at)
     this.#soundAt = at
+    this.#pace.came(at)
     for (const bytes of this.#ordering.push({ number: sequenceNumber, bytes: packet.payload }))
       this.#hear(bytes, at)
   }
@@ -258,23 +267,26 @@ export class Peer {
   }
 
   #begin(): void {
-    if (this.#ticking || this.#isClosed) return
+    if (this.#pace.isRunning || this.#isClosed) return
+    keepKeys(this.#connection)
     this.#tell({ type: 'connected' })
     this.#seenAt = performance.now()
-    this.#sent = { frames: 0, from: performance.now(), number: randomNumber(), at: randomNumber() }
-    this.#ticking = setInterval(() => this.#tick(), frameMs / 2)
+    this.#pace.start()
   }
 
-  /** Sends what is due by the clock, so that a late timer makes up for it. */
-  #tick(): void {
-    const at = performance.now()
+  #look(at: number): void {
     if (at - this.#seenAt > lostMs) return this.#lose()
     this.#hearNothing(at)
-    const due = Math.floor((at - this.#sent.from) / frameMs)
-    const late = due - this.#sent.frames - 1
-    if (late > 0) this.#tell({ type: 'late', frames: late })
-    if (due - this.#sent.frames > mostAtOnce) this.#sent.frames = due - mostAtOnce
-    for (; this.#sent.frames < due; this.#sent.frames++) this.#sendFrame()
+  }
+
+  #play({ part, pcm, isLast }: Extract<ToMedia, { type: 'play' }>): void {
+    this.#playing.add(part, pcm, isLast)
+    this.#pace.hurry()
+  }
+
+  #goOn(): void {
+    this.#playing.goOn()
+    this.#pace.hurry()
   }
 
   /** Without packets nobody speaks: what was said before comes to its end. */
@@ -305,13 +317,7 @@ export class Peer {
     const isAway = performance.now() - this.#seenAt > awayMs
     const { pcm, ended } = isAway ? {} : this.#playing.next()
     this.#echo.sent(pcm)
-    const payload = this.#encoder.encode(pcm ?? silence)
-    const header = new RtpHeader({
-      payloadType,
-      sequenceNumber: (this.#sent.number = (this.#sent.number + 1) % 65_536),
-      timestamp: (this.#sent.at = (this.#sent.at + sentSamples) % 2 ** 32),
-    })
-    this.#track.writeRtp(new RtpPacket(header, Buffer.from(payload)))
+    void this.#sender?.sendRtp(this.#packets.next(pcm)).catch(() => undefined)
     if (ended) this.#tell({ type: 'played', ...ended })
   }
 
@@ -327,9 +333,6 @@ export class Peer {
     void this.close()
   }
 }
-
-const silence = new Int16Array(sentSamples)
-const randomNumber = () => Math.floor(Math.random() * 65_536)
 
 const opus = new RTCRtpCodecParameters({
   mimeType: 'audio/opus',

@@ -61,6 +61,24 @@ test('without a service nothing is to be consented to', async () => {
   expect((await post({})).status).toBe(201)
 })
 
+test('a model key alone sends no sound to anybody: hearing and voice stay as without it', async () => {
+  const about = async (more: Record<string, string>) => {
+    const app = await testApp({
+      plugins: [calls],
+      model: scriptedModel([]),
+      env: { NODE_ENV: 'test', ...more },
+    })
+    onTestFinished(() => app.close())
+    const { hearing, voice, consent } = (await (await app.user()).get('/calls')).body
+    return { hearing, voice, consent }
+  }
+  const keyed = await about({ OPENAI_API_KEY: 'sk-model' })
+  expect(keyed).toEqual(await about({}))
+  expect(keyed.consent).toBeUndefined()
+  expect([keyed.hearing.by, keyed.hearing.where]).toEqual(['browser', 'device'])
+  expect(keyed.voice.where).not.toBe('service')
+})
+
 test.each([
   [{ CALLS_HEARING: 'openai' }, 'CALLS_SPEECH_KEY'],
   [{ CALLS_VOICE: 'openai' }, 'CALLS_SPEECH_KEY'],

@@ -199,7 +199,7 @@ await describeWith('espeak', 'what is no voice of a person', () => {
       const after = joined([silence(1), steady, silence(2), question, silence(2)])
       expect((await heardOf(after)).utterances).toHaveLength(1)
     }
-  })
+  }, 240_000)
 
   // By the clock of the sound: what a page hears of it is later by the way there and back, on a machine that is busy by more.
   it.each([
