@@ -171,7 +171,7 @@ test.each([
   [{ CALLS_VOICE: 'command', CALLS_VOICE_COMMAND: '["no-such-program"]' }, 'CALLS_VOICE_COMMAND'],
   [{ CALLS_HEARING: 'command', CALLS_HEARING_COMMAND: '["/no/such"]' }, 'CALLS_HEARING_COMMAND'],
   [{ CALLS_HEARING: 'command' }, 'CALLS_HEARING_COMMAND'],
-])('%j is told at boot, with the name of the variable', async (env, name) => {
+])('%j is told at boot, with the name of the variable and what helps', async (env, name) => {
   const booted = testApp({ plugins: [calls], env: { NODE_ENV: 'test', ...env } })
   onTestFinished(() => booted.then((app) => app.close()).catch(() => undefined))
   const app = await booted.catch((error: Error) => error)
@@ -180,5 +180,9 @@ test.each([
       ? JSON.stringify([app.message, app])
       : JSON.stringify([app.report, app.log])
   expect(told).toContain(name)
+  // And what helps.
+  expect(told).toMatch(
+    /Correct CALLS_\w+ or unset it|needs CALLS_\w+|Install it, or name another one/,
+  )
   if (!(app instanceof Error)) expect((await (await app.user()).get('/calls')).status).toBe(404)
 })
