@@ -37,7 +37,7 @@ import { kernelRoutes } from './kernel-routes.ts'
 import type { Notices } from './notices/notices.ts'
 import type { OwnAddresses } from './own-addresses.ts'
 import { isConnectionError } from './store/database-errors.ts'
-import { operatorsTooKeys } from './turns/wire/route-keys.ts'
+import { operatorsTooKeys, provesLaterKey } from './turns/wire/route-keys.ts'
 
 /** The parts that the HTTP server and the sockets serve, or need for serving. */
 export interface Served {
@@ -83,8 +83,7 @@ export function serve(
   }).map(([key, route]): ServedRoute => {
     const own = { log, db: store.db, env: config, now: blueprint.clock?.now ?? machineNow }
     const context = (base: object) => Object.assign(base, own) as unknown as RouteContext
-    const special = { isProbe: isProbe(key), isOperatorsToo: operatorsTooKeys.includes(key) }
-    return { key, owner: 'the kernel', route, context, ...special }
+    return { key, owner: 'the kernel', route, context, ...specialOf(key) }
   })
   const routes = (): ServedRoute[] => [
     ...kernel,
@@ -92,7 +91,7 @@ export function serve(
   ]
   stopOn([...served.setupFaults, ...checkMade(records, routes())], log)
 
-  const callers = callersOf(blueprint, { identity, addresses, rateLimits })
+  const callers = callersOf(blueprint, served)
   const http = new Http({
     log,
     audit,
@@ -205,7 +204,14 @@ function joinLate(
   record.since = new Date()
 }
 
+const specialOf = (key: string) => ({
+  isProbe: isProbe(key),
+  isOperatorsToo: operatorsTooKeys.includes(key),
+  provesLater: key === provesLaterKey,
+})
+
 interface CallerParts {
+  readonly ground: Pick<Ground, 'store'>
   readonly identity: Identity
   readonly addresses: OwnAddresses
   readonly rateLimits: RateLimits
@@ -213,7 +219,7 @@ interface CallerParts {
 
 function callersOf(
   { config, log }: Blueprint,
-  { identity, addresses, rateLimits }: CallerParts,
+  { identity, addresses, rateLimits, ground: { store } }: CallerParts,
 ): Callers {
   return new Callers({
     auth: identity.auth,
@@ -224,6 +230,7 @@ function callersOf(
     rateLimits,
     authFailuresPerMinute: config.AUTH_FAILURES_PER_MINUTE,
     callsPerMinute: config.CALLS_PER_MINUTE,
+    provesLater: store.kind === 'postgres',
     openToLoopback: config.NODE_ENV === 'development',
     isOwnOrigin: (origin) => addresses.isOwnOrigin(origin),
     log,

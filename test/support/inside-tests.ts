@@ -29,6 +29,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'Files that import each other in every way are written for it, and whether its token can be read nobody else sees.',
   'test/boot/long-lines.test.ts':
     'The bound of a line is arithmetic, and its edges are lines that no app writes at will.',
+  'test/auth/proved-later.test.ts':
+    'That nothing is asked of the database before the statement of a turn, no answer of a server tells.',
   'test/turns/begins-at-once.test.ts':
     'It compares the rows that two ways of beginning a turn leave, and counts the statements that each sends.',
   'test/turns/written-at-once.test.ts':

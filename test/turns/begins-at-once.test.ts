@@ -56,7 +56,7 @@ await onPostgres('a turn that begins as most do', (where) => {
     await say(here, session, { message: 'Hello again' })
     const own = sent.filter((text) => /^(begin|commit|insert|update|with|select begun)/.test(text))
     expect(own).toEqual([
-      expect.stringContaining('kernel_begin_run_1'),
+      expect.stringContaining('kernel_begin_run_2'),
       expect.stringMatching(/^with fence as/),
     ])
   })
@@ -82,7 +82,7 @@ await onPostgres('a turn that begins as most do', (where) => {
     const sent = statements()
     for (const session of [unwanted, wanted, unwanted])
       expect((await say(here, session, { message: 'Hello' })).status).toBe(200)
-    expect(sent.filter((text) => text.includes('kernel_begin_run_1'))).toHaveLength(3)
+    expect(sent.filter((text) => text.includes('kernel_begin_run_2'))).toHaveLength(3)
     await expect.poll(() => ended).toEqual([asked[1]])
     const { rows } = await sql`select 1 from kernel_unsettled
       where session_id in (${wanted}, ${unwanted})`.execute(here.store.db)
@@ -128,7 +128,7 @@ await onPostgres('a turn that begins as most do', (where) => {
         { message: 'A third', model: 'default' },
       ]
       for (const message of messages) expect((await say(here, session, message)).status).toBe(200)
-      expect(sent.filter((text) => text.includes('kernel_begin_run_1')).length).toBe(
+      expect(sent.filter((text) => text.includes('kernel_begin_run_2')).length).toBe(
         gates instanceof BusyGates ? 0 : 3,
       )
       await expect.poll(async () => (await rowsOf(here, session)).unsettled).toEqual([])

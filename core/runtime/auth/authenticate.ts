@@ -3,7 +3,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { Log } from '../../plugin.ts'
 import { checkBinding, type BoundRequest } from './token/binding.ts'
 import { Cache } from '../base/cache.ts'
-import { readCredentials, type CredentialHeaders } from './token/credentials.ts'
+import { isInvoking, readCredentials, type CredentialHeaders } from './token/credentials.ts'
 import type { Did } from './did/did.ts'
 import { isLookUpUnavailable } from './did/lookups.ts'
 import { Refusal, refuse, signingKeyNotLoaded, unauthorized, type Reason } from './did/refusal.ts'
@@ -66,6 +66,12 @@ const lapses: Partial<Record<Reason, DelegationState>> = {
   revoked: 'revoked',
 }
 
+/** A user whose tokens may have been revoked since this process verified them. */
+export interface Unproven {
+  readonly user: AuthenticatedUser
+  readonly cids: readonly string[]
+}
+
 /** What a pair of headers proved a moment ago. */
 interface Familiar {
   readonly delegation: string | undefined
@@ -111,6 +117,19 @@ export class Auth {
       report(this.#options.log, error)
       throw unauthorized()
     }
+  }
+
+  /**
+   * The user whom the same headers proved a moment ago, as far as this process knows: whoever takes the user so has yet to ask
+   * whether one of `cids` was revoked elsewhere.
+   */
+  familiar(request: CredentialHeaders): Unproven | undefined {
+    if (!this.#options.signer || !isInvoking(request)) return undefined
+    const { invocation, delegation } = readCredentials(request)
+    // A delegation that was revoked makes another user, who may call all the same.
+    if (invocation === undefined || delegation !== undefined) return undefined
+    const known = this.#known(invocation, undefined)
+    return known && { user: known.user, cids: known.cids }
   }
 
   /** Has a token read that proves nothing, so that the first caller's is read sooner. */
@@ -207,15 +226,25 @@ export class Auth {
     invocation: string,
     delegation: string | undefined,
   ): AuthenticatedUser | undefined | Promise<AuthenticatedUser | undefined> {
-    const known = this.#familiar.get(invocation)
-    if (known === undefined || known.delegation !== delegation || this.#now() >= known.until)
-      return undefined
+    const known = this.#known(invocation, delegation)
+    if (known === undefined) return undefined
     const revoked = this.#options.revocations.isRevoked(known.cids)
     if (typeof revoked !== 'boolean')
-      return revoked.then((ended) => (ended ? undefined : known.user))
-    if (revoked) return undefined
+      return revoked.then((ended) => (ended ? this.#forget(invocation) : known.user))
+    if (revoked) return this.#forget(invocation)
     this.#recognitions++
     return known.user
+  }
+
+  /** From now on the headers of a revoked token are nobody's, without a look at the database. */
+  #forget(invocation: string): undefined {
+    this.#familiar.delete(invocation)
+  }
+
+  #known(invocation: string, delegation: string | undefined): Familiar | undefined {
+    const known = this.#familiar.get(invocation)
+    const counts = known?.delegation === delegation && known && this.#now() < known.until
+    return counts ? known : undefined
   }
 
   /** The user whom an invocation proves, with the delegation beside it in force. */

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { RuntimeError } from '../../errors.ts'
 import type { AnyRoute, Log, OwnCaller, RouteAuth, User } from '../../plugin.ts'
-import type { Access } from '../http/routes/access.ts'
+import type { Access, Proof } from '../http/routes/access.ts'
 import type { LazyAuth } from './lazy.ts'
 import type { Keyring } from './keys.ts'
 import { isLookUpUnavailable } from './did/lookups.ts'
@@ -13,6 +13,7 @@ import { demandOfKey, keyHasNoUser, keyTooWeak, opensWeb } from './personal/rule
 import { unauthorized } from './did/refusal.ts'
 import { isCallerDid } from './did/did.ts'
 import type { AuthenticatedUser } from './user.ts'
+import type { AuthRequest, Unproven } from './authenticate.ts'
 import { userWithoutRights } from './vouched-user.ts'
 import { readEarly } from '../http/read/body.ts'
 import { clientNetwork } from '../http/limits/client-address.ts'
@@ -31,6 +32,8 @@ export interface CallersOptions {
   readonly callsPerMinute: number
   /** In development the operator's routes are open to this machine. */
   readonly openToLoopback: boolean
+  /** Whether another server may revoke a token at any time, so that a route whose statement looks for that asks nothing before. */
+  readonly provesLater?: boolean
   /** Whether a browser page of this origin belongs to the server. */
   readonly isOwnOrigin: (origin: string) => boolean
   readonly log: Log
@@ -241,7 +244,7 @@ export class Callers implements Access {
     const { authorization, 'x-auth-type': authType, 'x-ucan-delegation': delegation } = koa.headers
     const isAlone = authType === undefined && delegation === undefined
     if (isAlone && this.#options.apiKeys.match(authorization) !== undefined) throw keyHasNoUser()
-    return this.#byUcan(koa)
+    return this.#byUcan(koa, true)
   }
 
   async #byPersonalKey(koa: Context, text: string): Promise<AuthenticatedUser> {
@@ -261,11 +264,11 @@ export class Callers implements Access {
     throw keyTooWeak('No personal key opens this: it is for services and operators.')
   }
 
-  async #byUcan(koa: Context): Promise<AuthenticatedUser> {
-    const { auth } = this.#options
+  async #byUcan(koa: Context, loads = false): Promise<AuthenticatedUser> {
+    const { auth, provesLater } = this.#options
     const { req } = koa
     const { authorization, 'x-auth-type': authType, 'x-ucan-delegation': delegation } = req.headers
-    const user = await auth.authenticate({
+    const request = {
       authorization,
       authType: single(authType),
       delegation: single(delegation),
@@ -273,10 +276,36 @@ export class Callers implements Access {
       path: pathOf(koa),
       body: () => readEarly(req),
       address: clientNetwork(koa.ip),
-    })
+    }
+    const known = provesLater && mayProveLater(koa) ? auth.familiar(request) : undefined
+    if (known) koa.state.proof = this.#proof(koa, request, known)
+    const user = known?.user ?? (await auth.authenticate(request))
     koa.state.caller = user.did
-    await this.#calls(koa)
-    return user.delegation ? user : auth.withDelegation(user)
+    const counted = this.#calls(koa)
+    if (counted) await counted
+    // Two questions to the database at once, where this process does not know both answers.
+    const loading = loads ? this.#options.rights.load(user.did) : undefined
+    const whole = user.delegation ? user : auth.withDelegation(user)
+    if (loading) await loading
+    return whole
+  }
+
+  /** What is left to prove of a user whom this process knows: the whole proof once more, which fails like any other. */
+  #proof(koa: Context, request: AuthRequest, { cids }: Unproven): Proof {
+    let proving: Promise<unknown> | undefined
+    const prove = async () => {
+      try {
+        await this.#options.auth.authenticate(request)
+      } catch (error) {
+        await this.#countFailure(koa, error)
+        throw error
+      }
+    }
+    return {
+      cids,
+      demand: async () => void (await (proving ??= prove())),
+      given: () => void (proving = Promise.resolve()),
+    }
   }
 
   #byKey(koa: Context, keys: Keyring, owner: string): Admitted | undefined {
@@ -303,6 +332,10 @@ const single = (header: string | readonly string[] | undefined): string | undefi
 
 /** As much of a context as a limit reads: when a token comes over a socket, the request that opened the socket is gone. */
 const countedAs = (ip: string) => ({ ip, state: {}, set: () => undefined }) as unknown as Context
+
+/** What was answered before under an Idempotency-Key is answered again without the handler, so its caller is proved first. */
+const mayProveLater = ({ state, headers }: Context): boolean =>
+  state.provesLater === true && headers['idempotency-key'] === undefined
 
 /** The path as it was sent, without the query: what a bound token names. */
 function pathOf({ req }: Context): string {

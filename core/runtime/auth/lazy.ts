@@ -20,6 +20,11 @@ export class LazyAuth implements Omit<Auth, 'stats' | 'practise'> {
     return this.#load().then((auth) => auth.authenticate(request))
   }
 
+  /** The user whom the same headers proved a moment ago, as `Auth` knows it; nobody before its first use. */
+  familiar(headers: Parameters<Auth['familiar']>[0]) {
+    return this.#made?.familiar(headers)
+  }
+
   /** A user without a request, as `Auth` makes one. */
   restore(did: string) {
     return this.#load().then((auth) => auth.restore(did))

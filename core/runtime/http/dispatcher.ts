@@ -28,6 +28,7 @@ import {
   type RouteRunner,
   type ServedRoute,
 } from './routes/run-route.ts'
+import { proofOf } from './routes/access.ts'
 import type { EventStream } from './routes/streamed.ts'
 import type { RequestWatch } from './answer/request-watch.ts'
 import { isTwisted, type Target } from './read/target.ts'
@@ -58,6 +59,7 @@ interface Entry {
   readonly cors: Cors
   readonly limit: CountRequest
   readonly isProbe: boolean
+  readonly provesLater: boolean
   readonly onError: RendersErrors | undefined
   readonly run: RouteRunner
   /** What the layers around a request, and the log, are told of its route. */
@@ -124,7 +126,7 @@ export class Dispatcher {
       if (this.#layers) await this.#layers(koa, target)
       else await this.#dispatch(koa, target)
     } catch (error) {
-      this.#options.failures.answer(koa, error)
+      this.#options.failures.answer(koa, await provedFirst(koa, error))
     }
     // The operating system has taken most answers by now. Any other waits in this process for its reader.
     if (koa.respond !== false || (res.writableEnded && res.writableLength > 0))
@@ -158,7 +160,7 @@ export class Dispatcher {
     try {
       await this.#dispatch(koa, target)
     } catch (error) {
-      this.#options.failures.answer(koa, error)
+      this.#options.failures.answer(koa, await provedFirst(koa, error))
     }
   }
 
@@ -220,6 +222,7 @@ export class Dispatcher {
           cors: corsOf(served.route, this.#serverCors),
           limit: isOwn ? uncounted : count,
           isProbe: served.isProbe ?? false,
+          provesLater: served.provesLater ?? false,
           onError: served.route.onError,
           named: { route: served.key, plugin: served.owner },
           run: prepareRoute(served, key, this.#runOptions, readInput, count),
@@ -249,10 +252,11 @@ export class Dispatcher {
     const match = this.#table.find(method, path)
     koa.state.rendersErrors = match?.entry.onError ?? this.#errorWordsAt(path)
     if (match !== undefined) {
-      const { cors, limit, run, named, isProbe } = match.entry
+      const { cors, limit, run, named, isProbe, provesLater } = match.entry
       const { state } = koa
       state.route = named.route
       state.plugin = named.plugin
+      if (provesLater) state.provesLater = true
       if (isProbe) {
         state.isProbe = true
         return run(koa, match.captures, target)
@@ -289,6 +293,16 @@ export class Dispatcher {
     // A path that no route owns may belong to a web module that answers preflights itself.
     if (!isRouted && (await this.#mounts.askPreflight(koa, path, isRouted))) return
     send(koa, noContent)
+  }
+}
+
+/** What a caller hears of an error whose token was revoked meanwhile: that it was, and nothing else. */
+async function provedFirst(koa: Context, error: unknown): Promise<unknown> {
+  try {
+    await proofOf(koa)?.demand()
+    return error
+  } catch (refusal) {
+    return refusal
   }
 }
 

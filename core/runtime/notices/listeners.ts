@@ -91,11 +91,15 @@ export class UserListeners {
     if (!this.#isSaying) void this.#say()
   }
 
-  /** The same hint for a statement to tell. Undefined where hints wait to be told, for it must not overtake them; and on SQLite. */
-  telling(did: string, hint: Hint): Telling | undefined {
+  /** A few hints for a statement to tell. Undefined on SQLite, and where hints wait to be told, for none may overtake another. */
+  telling(did: string, hints: readonly Hint[]): Telling | undefined {
     if (this.#store.kind !== 'postgres' || this.#isSaying) return undefined
     const to = nameOnChannel(did)
-    return telling(channelOfUser(to), channelMessage([{ to, hint }]).message)
+    const channel = channelOfUser(to)
+    const words = hints.map((hint) => channelMessage([{ to, hint }]).message)
+    // The driver reads a message a line.
+    const told = words.map((word) => `${channel} ${word}`).join('\n')
+    return { ...telling(channel, words.join('\n')), told }
   }
 
   async close(): Promise<void> {

@@ -101,13 +101,13 @@ export class Notices {
   }
 
   /** Sends an event to the user's readers at once. The event is kept nowhere. */
-  tell(did: string, event: 'session' | 'run', data: Readonly<Record<string, unknown>>): void {
+  tell(did: string, event: Hint['event'], data: Readonly<Record<string, unknown>>): void {
     this.#listeners.tell(did, { event, data })
   }
 
-  /** The same event as a part of a statement of PostgreSQL; undefined where the event has to be sent by `tell`. */
-  telling(did: string, event: 'run', data: Readonly<Record<string, unknown>>): Telling | undefined {
-    return this.#listeners.telling(did, { event, data })
+  /** The same of a few events, as a part of a statement of PostgreSQL; undefined where they have to be sent by `tell`. */
+  telling(did: string, hints: readonly Hint[]): Telling | undefined {
+    return this.#listeners.telling(did, hints)
   }
 
   /** Reads a user's events: the notices after a number (without a number those from now on), and hints. */

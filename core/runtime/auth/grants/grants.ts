@@ -12,6 +12,7 @@ import {
   activeGrants,
   type Grant,
   grantOf,
+  grantsInForce,
   type GrantRow,
   type GrantTables,
   maxActive,
@@ -108,6 +109,7 @@ export class Grants implements Rights {
   readonly #isOnlyWriter: boolean
   readonly #now: () => number
   readonly #held = new Cache<Held>(maxHeld)
+  readonly #inForce: ReturnType<typeof grantsInForce>
   #readings = 0
   #first: Promise<void> | undefined
   #stopListening: (() => Promise<void>) | undefined
@@ -116,6 +118,7 @@ export class Grants implements Rights {
     this.#options = options
     this.oracleDid = options.oracleDid
     this.#tables = options.store.db.withTables<GrantTables>()
+    this.#inForce = grantsInForce(this.#tables)
     this.#isOnlyWriter = options.store.kind === 'sqlite'
     this.#now = options.now ?? Date.now
   }
@@ -362,7 +365,7 @@ export class Grants implements Rights {
 
   async #read(did: string): Promise<void> {
     const reading = ++this.#readings
-    const rows = await this.#active(did)
+    const { rows } = await this.#inForce({ oracle: this.oracleDid, did, now: this.#now() })
     const held = this.#held.get(did)
     if (held && held.reading > reading) return
     this.#held.set(did, {

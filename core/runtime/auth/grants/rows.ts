@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely'
+import { prepared } from '../../store/prepared.ts'
 
 /** The table of grants. */
 export type GrantTables = {
@@ -45,6 +46,9 @@ export interface Grant {
   readonly car: string
 }
 
+/** In older versions two requests at once could pass the limit together. */
+const mostRead = maxActive * 2
+
 /** The grants of an oracle to a DID that are in force at a time, the longest first. */
 export function activeGrants(
   db: Kysely<GrantTables>,
@@ -60,9 +64,23 @@ export function activeGrants(
     .where('revoked_at', 'is', null)
     .where('expires_at', '>', now)
     .orderBy('expires_at', 'desc')
-    .limit(maxActive * 2) // in older versions two requests at once could pass the limit together
+    .limit(mostRead)
     .execute()
 }
+
+/** What decisions read of these grants. Compiled once, for each call of a tool reads them. */
+export const grantsInForce = (db: Kysely<GrantTables>) =>
+  prepared(db, (p: { readonly oracle: string; readonly did: string; readonly now: number }) =>
+    db
+      .selectFrom('kernel_grants')
+      .select(['capabilities', 'expires_at'])
+      .where('oracle_did', '=', p.oracle)
+      .where('did', '=', p.did)
+      .where('revoked_at', 'is', null)
+      .where('expires_at', '>', p.now)
+      .orderBy('expires_at', 'desc')
+      .limit(mostRead),
+  )
 
 /** The grant in force of the same capabilities that lasts about until then. */
 export function sameGrant(

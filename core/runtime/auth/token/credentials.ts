@@ -19,11 +19,25 @@ interface Credentials {
  */
 export function readCredentials(headers: CredentialHeaders): Credentials {
   const delegation = headers.delegation?.trim() || undefined
-  if (headers.authType?.trim().toLowerCase() !== 'ucan' || headers.authorization === undefined)
-    return { delegation }
-  const space = headers.authorization.indexOf(' ')
-  const scheme = headers.authorization.slice(0, Math.max(0, space))
-  const invocation = headers.authorization.slice(space + 1).trim()
-  if (scheme.toLowerCase() !== 'bearer' || invocation === '') refuse('not a bearer token')
+  if (!saysUcan(headers)) return { delegation }
+  const invocation = bearerIn(headers.authorization)
+  if (invocation === undefined) refuse('not a bearer token')
   return { invocation, delegation }
+}
+
+/** Whether the headers hold a bearer token that counts as an invocation. */
+export const isInvoking = (headers: CredentialHeaders): boolean =>
+  saysUcan(headers) && bearerIn(headers.authorization) !== undefined
+
+function saysUcan(
+  headers: CredentialHeaders,
+): headers is CredentialHeaders & { readonly authorization: string } {
+  return headers.authType?.trim().toLowerCase() === 'ucan' && headers.authorization !== undefined
+}
+
+function bearerIn(authorization: string): string | undefined {
+  const space = authorization.indexOf(' ')
+  const scheme = authorization.slice(0, Math.max(0, space))
+  const token = authorization.slice(space + 1).trim()
+  return scheme.toLowerCase() === 'bearer' && token !== '' ? token : undefined
 }

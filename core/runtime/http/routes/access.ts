@@ -2,6 +2,31 @@ import type { Context } from 'koa'
 import type { RuntimeError } from '../../../errors.ts'
 import type { AnyRoute, OwnCaller, RouteAuth, User } from '../../../plugin.ts'
 
+/** What is different for some routes of the kernel. */
+export interface RouteKinds {
+  /** A probe passes every limit and rule for browsers. */
+  readonly isProbe?: boolean
+  /** A route of users that the operator may call too, with a key. */
+  readonly isOperatorsToo?: boolean
+  /** The handler finds out by a statement of its own whether a token of the caller was revoked: see `Proof`. */
+  readonly provesLater?: boolean
+}
+
+/**
+ * What is left to prove of a caller on a route that proves its callers later: whether one of these tokens was revoked. Whatever
+ * is answered, it is proved before.
+ */
+export interface Proof {
+  readonly cids: readonly string[]
+  /** Asks the database; throws the 401 where a token was revoked. Asks once. */
+  demand(): Promise<void>
+  /** Says that a statement has found out that none was. */
+  given(): void
+}
+
+/** What is left to prove of the caller of a request. */
+export const proofOf = ({ state }: Pick<Context, 'state'>): Proof | undefined => state.proof
+
 /** Who may call: what the edge asks of the authentication. */
 export interface Access {
   /**

@@ -6,7 +6,7 @@ import { abilityOf } from '../../../manifest/abilities.ts'
 import { Trace, type TracedRoute } from '../../audit/trace.ts'
 import type { AuditTrail } from '../../audit/trail.ts'
 import { isPersonalKey } from '../../base/log.ts'
-import type { Access } from './access.ts'
+import type { Access, RouteKinds } from './access.ts'
 import { type Answer, bodyless, send, toAnswer } from '../answer/answer.ts'
 import { BodyPrint, matchesPrint } from '../read/body-print.ts'
 import { bodyKind, hasBody, saysNdjson, tooLarge } from '../read/body.ts'
@@ -41,16 +41,12 @@ import { underWayAs } from '../../watchdog/under-way.ts'
 import type { Target } from '../read/target.ts'
 
 /** A route, and the function that makes its context from what the edge knows. */
-export interface ServedRoute {
+export interface ServedRoute extends RouteKinds {
   /** `GET /notes/:id` */
   readonly key: string
   /** A plugin's name, or `the kernel`. */
   readonly owner: string
   readonly route: AnyRoute
-  /** A probe passes every limit and rule for browsers. */
-  readonly isProbe?: boolean
-  /** A route of users that the operator may call too, with a key. */
-  readonly isOperatorsToo?: boolean
   /** Adds `env`, `self`, `db` and the rest to the base, on it or inheriting from it. */
   context(base: RouteBase): RouteContext | Promise<RouteContext>
 }

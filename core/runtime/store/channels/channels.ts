@@ -99,7 +99,7 @@ export const tellsThat = (
         else ${channel}::text || ' ' || ${payload} end`
 
 /** The same for a message whose values a prepared statement fills in. */
-export const tellsAs = ({ to, payload, told }: Telling): RawBuilder<string> =>
+export const tellsAs = ({ to, payload, told }: Record<keyof Telling, string | null>) =>
   sql<string>`case when pg_notify(${to}::text, ${payload}::text) is null then null else ${told}::text end`
 
 /** The columns of a list of messages, each with the run for which it is told. */

@@ -80,6 +80,8 @@ export interface CarriedRunOptions {
   readonly span?: TraceSpan
   /** Why the run ends without having begun. */
   readonly refusal?: RuntimeError
+  /** Whether the user's readers were told already that the run begins. */
+  readonly isTold?: boolean
 }
 
 /** Events that are no word: a failure, another model in place of one that failed, and what a model reads of a long conversation. */

@@ -137,7 +137,7 @@ export class Carrier {
     if (!isOnlyClosed(run) || row.version === 0) run.feed.emit('run', { ...began, ...resumed })
     // The process that takes the run over next must find in the events that the run changed hands here.
     if (run.takenOver) run.feed.flush().catch(() => undefined)
-    if (!run.takenOver) this.#parts.news?.began(run)
+    if (!run.takenOver && !options.isTold) this.#parts.news?.began(run)
     if (row.stop) run.stop(row.stop)
     const stopMinding = stopWhenAlone(run)
     const carrying = this.#toItsEnd(run).finally(() => {

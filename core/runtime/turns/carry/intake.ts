@@ -3,6 +3,7 @@ import type { Rights } from '../../auth/grants/rights.ts'
 import type { RunCause, User } from '../../../plugin.ts'
 import { roomNameOf } from '../../base/room-name.ts'
 import { tellClosed } from '../events/closed.ts'
+import type { RunNews } from '../events/news.ts'
 import type { Followers } from '../events/followers.ts'
 import type { Watchers } from '../events/watchers.ts'
 import { type Beginning, type Begun, beginRun, leaveQueue } from '../journal/begin.ts'
@@ -82,6 +83,7 @@ export interface IntakeParts {
   readonly replicas: Replicas
   readonly seats: Seats | undefined
   readonly gates: RunGates
+  readonly news: RunNews | undefined
   readonly settler: Settler
   readonly telemetry?: Telemetry
   readonly oracleDid: string
@@ -100,7 +102,7 @@ export class Intake {
     this.#parts = parts
     this.#rules = rules
     this.#admission = new Admission(parts)
-    this.#atOnce = new BeginningAtOnce(parts.store, parts.gates)
+    this.#atOnce = new BeginningAtOnce(parts)
   }
 
   /** Takes no new run any more. */
@@ -128,7 +130,8 @@ export class Intake {
     message: SubmittedTurn,
     begin: (beginning: Beginning) => Promise<T>,
   ): Promise<T> {
-    const { user, sessionId, requestId = timedId(), address, whenBusy, koa } = message
+    const { user, sessionId, requestId = timedId(), address, whenBusy, koa, proof } = message
+    await this.#atOnce.proveFirst(message)
     await this.mayTalk(user)
     const [{ did }, given] = [user, await this.#withFiles(message)]
     const span = this.#beginSpan(sessionId, koa)
@@ -137,7 +140,8 @@ export class Intake {
     const seat = this.#parts.seats?.for({ did, sessionId, address: there })
     try {
       await this.#doorway.pass()
-      const begun = await begin({ did, sessionId, requestId, request, seat, whenBusy, koa, span })
+      const asked = { did, sessionId, requestId, request, seat, whenBusy, koa, span, proof }
+      const begun = await begin(asked)
       if (!('live' in begun) || begun.live === undefined) seat?.leave()
       return begun
     } catch (error) {
@@ -206,8 +210,8 @@ export class Intake {
       return { runId: begun.run.id, requestId, sessionId: begun.run.session_id }
     if (begun.outcome === 'not-waiting') throw await this.#notWaiting(answers?.run)
     if (begun.outcome !== 'begun') throw this.#refused(begun.outcome, beginning)
-    const { run, request, room, superseded, previous, redactions, checkpoint } = begun
-    if (begun.closed.length > 0) tellClosed(this.#parts, begun.closed)
+    const { run, request, room, superseded, closed, ...before } = begun
+    if (closed.length > 0) tellClosed(this.#parts, closed)
     this.#rules.at?.('after the run is recorded', run.id)
     if (this.#closing) {
       // The run is recorded and goes on elsewhere: a client that is told to ask again would begin a second one.
@@ -223,10 +227,7 @@ export class Intake {
       user,
       room: this.#roomOf(user.did, sessionId, room),
       takenOver: false,
-      ...{ previous, redactions, checkpoint },
-      seat,
-      span,
-      refusal,
+      ...{ ...before, seat, span, refusal },
     })
     for (const runId of carrier.stop(superseded, 'superseded'))
       replicas.tell(sessionId, 'superseded', runId)

@@ -89,14 +89,13 @@ export class Runs {
       tell: (sessionId, runId) => replicas.tell(sessionId, 'follows', runId),
     })
     const clients = (this.#clients = new Clients(this.#store, replicas, options.absenceMs))
+    const news = notices && new RunNews(notices)
     this.#carrier = new Carrier({
       store: this.#store,
       batcher: new Batcher(this.#store, log, telemetry),
       answers: clients.answers,
       approvers: clients.approvers,
-      news: notices && new RunNews(notices),
-      engine,
-      log,
+      ...{ news, engine, log },
       usageOf: options.usageOf,
       telemetry,
       onEnded: () => this.#waiting.nudge(),
@@ -114,6 +113,7 @@ export class Runs {
         replicas,
         seats: this.#seats,
         gates: this.gates,
+        news,
         settler,
         telemetry,
         oracleDid: oracle.did,

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { NoticeKind, RunCause } from '../../../plugin.ts'
 import type { Telling } from '../../store/channels/channels.ts'
 import type { Notices } from '../../notices/notices.ts'
+import type { Hint } from '../../notices/words.ts'
 import type { NoticeDatabase } from '../../notices/tables.ts'
 import type { RunRow } from '../journal/store.ts'
 import type { RunStatus, Stop } from '../journal/tables.ts'
@@ -23,20 +24,32 @@ export class RunNews {
 
   /** A run has begun here. */
   began({ row, request }: RunInTheNews): void {
-    const { id: runId, session_id: sessionId, did } = row
-    // The first words of a session give it its title.
-    if (row.turn === 1) this.#notices.tell(did, 'session', { sessionId, change: 'renamed' })
-    this.#tell(did, { runId, sessionId, state: 'began', plugin: request.origin })
+    for (const { event, data } of ofBeginning(row, request, row.turn === 1))
+      this.#notices.tell(row.did, event, data)
+  }
+
+  /**
+   * The same as a part of the statement that records the run, once for the first run of a session and once for any other; undefined
+   * where somebody has to call `began` afterwards.
+   */
+  begunBy(
+    row: Pick<RunRow, 'id' | 'session_id' | 'did'>,
+    request: RunInTheNews['request'],
+  ): { readonly first: Telling; readonly later: Telling } | undefined {
+    const first = this.#notices.telling(row.did, ofBeginning(row, request, true))
+    const later = this.#notices.telling(row.did, ofBeginning(row, request, false))
+    return first && later && { first, later }
   }
 
   /** A run has ended here, or waits for a person. */
   ended(run: RunInTheNews, status: RunStatus): void {
-    this.#tell(run.row.did, ofEnd(run, status))
+    const { event, data } = ofEnd(run, status)
+    this.#notices.tell(run.row.did, event, data)
   }
 
   /** The same as a part of the statement that writes the end; undefined where somebody has to call `ended` afterwards. */
   endedBy(run: RunInTheNews, status: RunStatus): Telling | undefined {
-    return this.#notices.telling(run.row.did, 'run', ofEnd(run, status))
+    return this.#notices.telling(run.row.did, [ofEnd(run, status)])
   }
 
   /**
@@ -83,19 +96,24 @@ export class RunNews {
       key: `run:${id}`,
     })
   }
-
-  #tell(did: string, data: Readonly<Record<string, unknown>>): void {
-    this.#notices.tell(did, 'run', data)
-  }
 }
 
-const ofEnd = ({ row, request }: RunInTheNews, status: RunStatus) => ({
-  runId: row.id,
-  sessionId: row.session_id,
-  state: status === 'waiting' ? 'waits' : 'ended',
-  status,
-  plugin: request.origin,
-})
+function ofBeginning(
+  { id: runId, session_id: sessionId }: Pick<RunRow, 'id' | 'session_id'>,
+  { origin }: RunInTheNews['request'],
+  isFirst: boolean,
+): Hint[] {
+  const began: Hint = { event: 'run', data: { runId, sessionId, state: 'began', plugin: origin } }
+  // The first words of a session give it its title.
+  const renamed: Hint = { event: 'session', data: { sessionId, change: 'renamed' } }
+  return isFirst ? [renamed, began] : [began]
+}
+
+function ofEnd({ row, request }: RunInTheNews, status: RunStatus): Hint {
+  const state = status === 'waiting' ? 'waits' : 'ended'
+  const data = { runId: row.id, sessionId: row.session_id, state, status, plugin: request.origin }
+  return { event: 'run', data }
+}
 
 /** What a run's row says of its end. */
 interface EndedRun {

@@ -4,17 +4,28 @@ import type { Migration } from '../../../plugin.ts'
 /** The error with which the function leaves a turn that is one too many for the day: nothing of the turn is recorded. */
 export const tooManyToday = 'OR001'
 
+/** The error of a turn whose caller's token is revoked: nothing of the turn is recorded. */
+export const tokenRevoked = 'OR002'
+
+/** What one version of the function has beside what they all have. */
+interface Version {
+  readonly name: string
+  readonly parameters: string
+  /** What comes before anything is read or changed. */
+  readonly first: string
+}
+
 /**
  * Records a turn that begins as nearly all turns do: in a session of the user in which nothing is under way, waits or was stopped
  * before. It does what `beginRun` does, in the same order and under the same locks, in one statement: each query within
  * it sees what was committed before the query began. Where anything is unusual it changes nothing and returns no row, and `beginRun`
  * looks anew. A function stays as it was released, because older servers call it: another one has another number.
  */
-const beginRunFunction = `
-create function kernel_begin_run_1(
+const beginRunFunction = ({ name, parameters, first }: Version) => `
+create function ${name}(
   p_session text, p_did text, p_request text, p_run text, p_title text, p_model text, p_beside text, p_words text,
   p_owner text, p_lease_ms bigint, p_now bigint, p_consumers text[],
-  p_at_once integer, p_per_day bigint, p_address text, p_per_day_there bigint
+  p_at_once integer, p_per_day bigint, p_address text, p_per_day_there bigint${parameters}
 ) returns table (o_turn integer, o_room text, o_redactions integer, o_previous text, o_checkpoint text,
   o_lease_until bigint, o_now bigint)
 language plpgsql as $function$
@@ -22,7 +33,7 @@ declare
   v_model text;
   v_shared integer;
   v_counted bigint;
-begin
+begin${first}
   select s.turns + 1, s.room, s.redactions, s.model, s.shared
     into o_turn, o_room, o_redactions, v_model, v_shared
     from kernel_sessions s where s.id = p_session and s.did = p_did for update;
@@ -90,10 +101,29 @@ begin
   return next;
 end $function$`
 
-/** Adds the function on PostgreSQL, for the migration owner `kernel-runs`. SQLite has no way to a server that one could spare. */
-export const beginFunctionMigration: Migration = async (db) => {
-  if (isPostgres(db)) await sql.raw(beginRunFunction).execute(db)
+const first: Version = { name: 'kernel_begin_run_1', parameters: '', first: '' }
+
+/** Also looks whether a token of the caller was revoked: then nothing of the turn is recorded. */
+const second: Version = {
+  name: 'kernel_begin_run_2',
+  parameters: ', p_cids text[]',
+  first: `
+  if cardinality(p_cids) > 0 then
+    if exists (select 1 from kernel_revocations r where r.cid = any (p_cids)) then
+      raise exception 'The token is revoked' using errcode = '${tokenRevoked}';
+    end if;
+  end if;`,
 }
+
+/** Adds a version of the function on PostgreSQL, for the migration owner `kernel-runs`. SQLite has no way to a server to spare. */
+const adding =
+  (version: Version): Migration =>
+  async (db) => {
+    if (isPostgres(db)) await sql.raw(beginRunFunction(version)).execute(db)
+  }
+
+/** The versions of the function, each as a migration. */
+export const beginFunctionMigrations = { first: adding(first), second: adding(second) }
 
 const isPostgres = (db: Pick<Kysely<unknown>, 'getExecutor'>): boolean =>
   db.getExecutor().adapter instanceof PostgresAdapter

@@ -96,6 +96,11 @@ export class RunGates {
     )
   }
 
+  /** Whether a plugin is asked of each run whether it wants to hear of the end. */
+  get areChoosy(): boolean {
+    return this.#with('wants').length > 0
+  }
+
   /** Asks every plugin, in load order, whether the turn may begin. Throws the first refusal. */
   async admit(run: RunAdmission): Promise<void> {
     for (const record of this.#active) {

@@ -1,3 +1,4 @@
+import type { Proof } from '../../http/routes/access.ts'
 import type { TraceSpan } from '../../telemetry/span.ts'
 import { sql } from 'kysely'
 import type { RunAdmission, RunCause } from '../../../plugin.ts'
@@ -34,6 +35,8 @@ export interface Beginning {
   readonly span?: TraceSpan
   /** The request of the caller, where there is one. */
   readonly koa?: RunAdmission['koa']
+  /** What is left to prove of the user before anything is recorded, or with it. */
+  readonly proof?: Proof
 }
 
 /** What came of a beginning. */
@@ -69,6 +72,8 @@ export type Begun =
       readonly superseded: readonly string[]
       /** Runs of the session that waited for a person, and have ended now. */
       readonly closed: readonly RunRow[]
+      /** Whether the statement that recorded the run has told the user's readers of it. */
+      readonly isTold?: boolean
     } & Before)
 
 /** How many turns may wait in one session. */

@@ -2,7 +2,7 @@ import { sql, type Generated, type Kysely } from 'kysely'
 import type { Database, Migration, RunCause } from '../../../plugin.ts'
 import { saidMigrations, type SaidTables } from '../said-tables.ts'
 import { type BranchColumns, branchesMigration, ephemeralMigration } from '../branch-tables.ts'
-import { beginFunctionMigration } from '../functions/begin.ts'
+import { beginFunctionMigrations } from '../functions/begin.ts'
 import { fewerPagesMigration } from '../indexes/fewer-pages.ts'
 import { searchMigration } from '../search/tables.ts'
 import { waitingTurnsMigration } from '../waiting-tables.ts'
@@ -392,7 +392,8 @@ export const runMigrations: Readonly<Record<string, Migration>> = {
   '012-branches': branchesMigration,
   '013-ephemeral-sessions': ephemeralMigration,
   '014-search': searchMigration,
-  '015-begin-at-once': beginFunctionMigration,
+  '015-begin-at-once': beginFunctionMigrations.first,
   '016-fewer-pages': fewerPagesMigration,
   '017-fewer-pages-of-ends': fewerPagesOfEndsMigration,
+  '018-begin-with-proof': beginFunctionMigrations.second,
 }

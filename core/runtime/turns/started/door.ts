@@ -1,3 +1,4 @@
+import type { Proof } from '../../http/routes/access.ts'
 import type { RunAdmission, User } from '../../../plugin.ts'
 import type { SentEvent } from '../events/reader.ts'
 import type { RunRow } from '../journal/store.ts'
@@ -34,6 +35,8 @@ export interface SubmittedTurn {
   /** What becomes of the message where the session is busy. By default the turn under way ends. */
   readonly whenBusy?: 'wait' | 'refuse'
   readonly koa?: RunAdmission['koa']
+  /** What is left to prove of the user, where the statement that records the turn can find that out. */
+  readonly proof?: Proof
 }
 
 /** What the turns of plugins go through: the runs of the app, as far as plugins reach them. */

@@ -1,4 +1,5 @@
 import { clientNetwork } from '../../http/limits/client-address.ts'
+import { proofOf } from '../../http/routes/access.ts'
 import type { Started } from '../carry/intake.ts'
 import { failEarly, setIds, streamOf, wholeReply } from './answers.ts'
 import { abortInput, type MessageInput, messageInput, unknownKeys } from './input.ts'
@@ -15,7 +16,7 @@ export function messageRoutes(parts: RouteParts) {
       async (input, ctx) => {
         // Refused before the turn begins: a client that may not read the turn must be able to send the message again.
         if (input.stream) streams?.demand(clientNetwork(ctx.koa.ip))
-        const started = await sendInto(parts, input, ctx)
+        const started = await proved(ctx, () => sendInto(parts, input, ctx))
         setIds(ctx, started)
         if (!input.stream) return wholeReply(parts, started, ctx)
         await failEarly(started.live)
@@ -33,11 +34,21 @@ export function messageRoutes(parts: RouteParts) {
   }
 }
 
+/** Sees to it that the caller is proved before anything of what comes of the message is told. */
+async function proved<T>({ koa }: UserContext, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } finally {
+    await proofOf(koa)?.demand()
+  }
+}
+
 /** Sends a message into its session, which it makes where the client asks for that. A session whose turn is refused goes again. */
 async function sendInto(parts: RouteParts, input: MessageInput, ctx: UserContext) {
   if (!input.newSession) return send(parts, input, ctx)
   const { runs } = parts
   const { did } = ctx.user
+  await proofOf(ctx.koa)?.demand()
   await runs.mayTalk(ctx.user)
   const { sessionId, isNew } = await runs.sessions.begin(did, input.sessionId)
   try {
@@ -68,5 +79,6 @@ async function send(
     request,
     address,
     koa: ctx.koa,
+    proof: proofOf(ctx.koa),
   })
 }
