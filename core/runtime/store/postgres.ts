@@ -1,15 +1,16 @@
-import { CompiledQuery, PostgresDialect, PostgresDriver } from 'kysely'
+import { CompiledQuery, type Kysely, PostgresDialect, PostgresDriver } from 'kysely'
 import type {
   AbortableOperationOptions,
   DatabaseConnection,
   PostgresDialectConfig,
+  QueryExecutor,
   QueryResult,
   TransactionSettings,
 } from 'kysely'
 import pg from 'pg'
 import type { Log } from '../../plugin.ts'
 import { RuntimeError } from '../../errors.ts'
-import type { ChannelMessage } from './channels/channels.ts'
+import { type ChannelMessage, toldIn } from './channels/channels.ts'
 import { translated } from './database-errors.ts'
 import { PoolLine } from './turnstile.ts'
 import { forever } from '../base/until-aborted.ts'
@@ -331,16 +332,31 @@ class PortableDriver extends PostgresDriver {
   }
 }
 
-/** What rows say that they have told, a message a line: see `told`. */
-const toldIn = (rows: readonly Readonly<Record<string, unknown>>[]): ChannelMessage[] =>
-  rows.flatMap((row) =>
-    [row.told, row.told_too].flatMap((text) =>
-      (typeof text === 'string' ? text.split('\n') : []).flatMap((line) => {
-        const [, channel, payload] = /^([\w.-]+) (.*)$/.exec(line) ?? []
-        return channel !== undefined && payload !== undefined ? [{ channel, payload }] : []
-      }),
-    ),
-  )
+/**
+ * Has what stands outside of transactions go straight to the pool: Kysely's way there costs as much as the driver itself. What
+ * is built with Kysely comes here compiled; streams and transactions go their own way.
+ */
+export function goStraight(db: Kysely<any>, pool: Pool, channels: PortableConfig['channels']) {
+  const executor: QueryExecutor = db.getExecutor()
+  const longWay = executor.executeQuery.bind(executor)
+  const isDead = (error: unknown) => (pool.isCut ? forever() : Promise.reject(translated(error)))
+  executor.executeQuery = async <R>(query: CompiledQuery<R>, options?: object) => {
+    if (options !== undefined) return longWay<R>(query, options)
+    const isNotifying = channels !== undefined && query.sql.includes('pg_notify(')
+    const text = isNotifying ? channels.adapted(query.sql) : query.sql
+    const client = await pool.connect().catch(isDead)
+    try {
+      const { command, rowCount, rows } = await client.query(text, query.parameters as unknown[])
+      if (isNotifying && channels.isTelling) channels.told(toldIn(rows ?? []))
+      const isCounted = /^(INSERT|UPDATE|DELETE|MERGE)$/.test(command)
+      return { rows: rows ?? [], ...(isCounted && { numAffectedRows: BigInt(rowCount ?? 0) }) }
+    } catch (error) {
+      return await isDead(error)
+    } finally {
+      client.release()
+    }
+  }
+}
 
 let cursors = 0
 

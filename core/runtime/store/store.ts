@@ -212,6 +212,7 @@ async function openPostgres(
     migrate: () => store.migrate(channelsOwner, channelMigrations),
   })
   const db: Database = new Kysely({ dialect: new PortableDialect({ pool, limits, channels }) })
+  postgres.goStraight(db, pool, channels)
   const store: Store = assemble(log, {
     kind: 'postgres',
     now: nowOf('postgres', isClockSet),

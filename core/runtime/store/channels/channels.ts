@@ -102,6 +102,17 @@ export const tellsThat = (
 export const tellsAs = ({ to, payload, told }: Record<keyof Telling, string | null>) =>
   sql<string>`case when pg_notify(${to}::text, ${payload}::text) is null then null else ${told}::text end`
 
+/** What rows say that they have told, a message a line: see `told`. */
+export const toldIn = (rows: readonly Readonly<Record<string, unknown>>[]): ChannelMessage[] =>
+  rows.flatMap((row) =>
+    [row.told, row.told_too].flatMap((text) =>
+      (typeof text === 'string' ? text.split('\n') : []).flatMap((line) => {
+        const [, channel, payload] = /^([\w.-]+) (.*)$/.exec(line) ?? []
+        return channel !== undefined && payload !== undefined ? [{ channel, payload }] : []
+      }),
+    ),
+  )
+
 /** The columns of a list of messages, each with the run for which it is told. */
 export const tellingColumns = 'run_id text, to_channel text, payload text, told text'
 
