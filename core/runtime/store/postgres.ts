@@ -336,7 +336,11 @@ class PortableDriver extends PostgresDriver {
  * Has what stands outside of transactions go straight to the pool: Kysely's way there costs as much as the driver itself. What
  * is built with Kysely comes here compiled; streams and transactions go their own way.
  */
-export function goStraight(db: Kysely<any>, pool: Pool, channels: PortableConfig['channels']) {
+export function goStraight(
+  db: Pick<Kysely<unknown>, 'getExecutor'>,
+  pool: Pool,
+  channels: PortableConfig['channels'],
+): void {
   const executor: QueryExecutor = db.getExecutor()
   const longWay = executor.executeQuery.bind(executor)
   const isDead = (error: unknown) => (pool.isCut ? forever() : Promise.reject(translated(error)))
