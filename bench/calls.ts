@@ -12,6 +12,8 @@ import { CallPeer, packetsOf } from './support/call-peer.ts'
 
 const silenceMs = 600
 const patienceMs = 20_000
+const frameMs = 20
+const operatorToken = 'the-token-of-the-operator'
 const question = 'How is the weather in Nairobi today?'
 /** What a chat beside the calls asks, and what it is answered: a word each 50 ms, for ten seconds. */
 const chatted = 'Tell me a long story.'
@@ -62,11 +64,18 @@ async function serve(): Promise<void> {
       CALLS_HEARING: 'instant',
       CALLS_VOICE: 'instant',
       TRUST_PROXY_ENABLED: 'true',
+      OPERATOR_TOKEN: operatorToken,
     },
   })
-  process.on('message', () => {
+  process.on('message', async () => {
     const { user, system } = process.cpuUsage()
-    process.send!({ cpuMs: (user + system) / 1_000, rss: process.memoryUsage().rss })
+    const headers = { authorization: `Bearer ${operatorToken}` }
+    const metrics = String((await app.get('/metrics', { headers })).body)
+    const lateFrames = Number(/^\S*calls_late_frames_total (\d+)/m.exec(metrics)?.[1])
+    process.send!({
+      ...{ cpuMs: (user + system) / 1_000, rss: process.memoryUsage().rss },
+      lateFrames,
+    })
   })
   process.on('disconnect', () => process.exit())
   process.send!({ url: app.url, oracleDid: app.oracleDid })
@@ -75,6 +84,13 @@ async function serve(): Promise<void> {
 interface Cost {
   readonly cpuMs: number
   readonly rss: number
+  /** How many frames of 20 ms went out over 20 ms late. */
+  readonly lateFrames: number
+}
+
+/** What the process had used at a time. */
+interface Seen extends Pick<Cost, 'cpuMs' | 'lateFrames'> {
+  readonly at: number
 }
 
 /** Chats of many users beside the calls, from a process of its own: one answer after another, word by word. */
@@ -147,10 +163,10 @@ export async function benchCalls(print = console.log, counts = [1, 5, 10], quest
     return ((await once(server, 'message')) as [Cost])[0]
   }
   const tell = async (count: number, name: string, withoutMs = 0) => {
-    const seen: { cpuMs: number; at: number }[] = []
+    const seen: Seen[] = []
     const look = async () => {
-      const { cpuMs } = await cost()
-      seen.push({ cpuMs, at: performance.now() })
+      const { cpuMs, lateFrames } = await cost()
+      seen.push({ cpuMs, lateFrames, at: performance.now() })
     }
     await look()
     const { setUps, replies, late } = await measured({
@@ -165,13 +181,17 @@ export async function benchCalls(print = console.log, counts = [1, 5, 10], quest
       const before = seen[nth]!
       return (now.cpuMs - before.cpuMs - withoutMs * (now.at - before.at)) / count
     })
-    const share = callMs / (seen[2]!.at - seen[1]!.at)
+    const [, up, end] = seen as [Seen, Seen, Seen]
+    const share = callMs / (end.at - up.at)
+    const frames = (count * (end.at - up.at)) / frameMs
+    const lateShare = (end.lateFrames - up.lateFrames) / frames
     const { rss } = await cost()
     print(
       `${String(count).padStart(3)} calls${name}: ${(share * 100).toFixed(1)} % of a core a call, ` +
         `set up in ${at(setUps, 0.5)} ms with ${Math.round(setUpMs)} ms of CPU, ` +
         `answered ${at(replies, 0.5)} ms (p90 ${at(replies, 0.9)}) after CALLS_SILENCE_MS, ` +
-        `a packet at most ${at(late, 0.99)} ms late (p99), ${Math.round(rss / 2 ** 20)} MiB`,
+        `a packet at most ${at(late, 0.99)} ms late at the caller's (p99), ` +
+        `${(lateShare * 100).toFixed(2)} % of the frames sent over 20 ms late, ${Math.round(rss / 2 ** 20)} MiB`,
     )
   }
   const silence = (await packetsOf(new Int16Array(960)))[0]!
