@@ -279,7 +279,7 @@ export class TestEngine implements AsyncDisposable {
       const end = await agent.engine(handle)
       await steps()
       if (handle.signal.reason instanceof RunLost) throw handle.signal.reason
-      const { save: _, ...rest } = end
+      const { save: _, inserts: __, ...rest } = end
       outcome.resolve(rest)
       return end
     } catch (error) {
