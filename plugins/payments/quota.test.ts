@@ -40,11 +40,12 @@ await onEachDatabase('payments beside the quota plugin of the documentation', (w
 
   const open = async (tokens: number, env: Record<string, string> = {}) => {
     const usage = { inputTokens: tokens - 1, outputTokens: 1 }
+    const fetch = fakeFetch({ 'https://billing.example/spent': { ok: true } })
     const app = await paidApp({
       where,
       plugins: [quota, payments],
       steps: [{ text: 'Yes.', usage }],
-      fetch: fakeFetch({ 'https://billing.example/spent': { ok: true } }),
+      fetch,
       env,
     })
     const user = await app.user()
@@ -55,7 +56,7 @@ await onEachDatabase('payments beside the quota plugin of the documentation', (w
       return answer
     }
     const charges = async () => (await user.get('/payments/charges')).body.charges
-    return { app, user, say, charges }
+    return { app, user, say, charges, fetch }
   }
 
   test('the page has the plugin', () => expect(spelt).toContain("name: 'quota'"))
@@ -82,11 +83,19 @@ await onEachDatabase('payments beside the quota plugin of the documentation', (w
   })
 
   test('both hear of the end of each turn, once', async () => {
-    const { app, say, charges } = await open(33_334)
+    const { say, charges, fetch } = await open(33_334)
     for (let turns = 0; turns < 2; turns++) expect((await say()).status).toBe(200)
-    const reports = () => app.log.filter((line) => line.includes('outcome=done')).length
-    await expect.poll(reports, { timeout: 20_000 }).toBe(2)
-    expect(await charges()).toHaveLength(2)
+    const own: string[] = (await charges()).map(({ runId }: { runId: string }) => runId)
+    expect(own).toHaveLength(2)
+    // The app also reports what an app of before it left in the database.
+    const reported = async () => {
+      const texts = await Promise.all(fetch.calls.map((request) => request.clone().text()))
+      const runs = texts.map((text): string => JSON.parse(text).runId)
+      return runs.filter((runId) => own.includes(runId))
+    }
+    await expect
+      .poll(async () => (await reported()).sort(), { timeout: 20_000 })
+      .toEqual(own.sort())
   })
 })
 

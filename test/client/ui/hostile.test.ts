@@ -162,6 +162,7 @@ await describeWith('chromium', 'a chat with a hostile model', (program) => {
         .locator('.oc-composer input[type=file]')
         .setInputFiles({ name, mimeType: 'text/plain', buffer: Buffer.from('x') })
       await page.locator('.oc-attachments').getByText('onerror').waitFor()
+      await page.locator('.oc-attachments progress').waitFor({ state: 'detached' })
       expect(await wrongIn(page)).toEqual([])
 
       // A turn that streams all of it, with a result, an approval and its form.

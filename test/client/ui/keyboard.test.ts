@@ -52,6 +52,9 @@ await describeWith('chromium', 'a chat by the keyboard', (program) => {
       // Up in the list of messages there is a way to the end, which stands before the composer.
       await page.getByRole('region', { name: 'Messages' }).focus()
       await keyboard.press('Home')
+      // The browser goes there step by step, and a step that is still to come would leave the end again.
+      const top = () => page.locator('.oc-messages').evaluate((one) => one.scrollTop)
+      await expect.poll(top).toBe(0)
       const end = page.getByRole('button', { name: 'To the newest message' })
       await end.waitFor()
       await field.focus()
@@ -109,11 +112,9 @@ await describeWith('chromium', 'a chat by the keyboard', (program) => {
       expect(await edit.inputValue()).toBe('Go on\na while')
       await keyboard.press('Enter')
       await edit.waitFor({ state: 'detached' })
+      const said = () => page.locator('.oc-said').allTextContents()
+      await expect.poll(said).toEqual(['Tell me all', 'Go on\na while'])
       await page.locator('.oc-ai').last().getByText('I begin').waitFor()
-      expect(await page.locator('.oc-said').allTextContents()).toEqual([
-        'Tell me all',
-        'Go on\na while',
-      ])
       // Which version is shown is said when its answer is over, and this one stands still until it is stopped.
       await field.focus()
       await keyboard.press('Escape')
