@@ -124,7 +124,10 @@ export class Connection {
   }
 
   send(frame: PageFrame): void {
-    if (this.#channel.readyState === 'open') this.#channel.send(JSON.stringify(frame))
+    if (this.#channel.readyState !== 'open') return
+    // What is said is said at a place of the agent's sound: how far that was heard, only the page knows.
+    const [playing] = this.#peer.getReceivers()[0]?.getSynchronizationSources() ?? []
+    this.#channel.send(JSON.stringify({ ...frame, heard: playing?.rtpTimestamp }))
   }
 
   /** Sends another track, or none. */

@@ -1,7 +1,7 @@
 /** What the page says by the data channel. */
 export type PageFrame =
   | { readonly type: 'hello'; readonly v: 1 }
-  | { readonly type: 'beat' | 'stop' | 'bye' }
+  | { readonly type: 'beat' | 'stop' | 'bye' | 'heard' }
   | {
       readonly type: 'say'
       readonly id: string

@@ -252,6 +252,7 @@ export class LiveCall {
     if (frame.type === 'state') this.#stands(frame.state)
     else if (frame.type === 'caption') this.#caption(frame)
     else if (frame.type === 'hold') {
+      this.#connection?.send({ type: 'heard' })
       this.#sound.fade(0)
       this.#voice?.hold()
     } else if (frame.type === 'go') {

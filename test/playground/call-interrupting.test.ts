@@ -10,6 +10,7 @@ import { describeWithCaller } from './calling/with-caller.ts'
 import { everythingIn } from './calling/everything-in.ts'
 import { plannedDatabase } from '../support/database.ts'
 import { urlOf } from '../support/services.ts'
+import { UdpForwarder } from '../support/udp-forwarder.ts'
 
 const patient = { timeout: 90_000, interval: 50 }
 const asked = 'Please wait, I would like to know something else about fish.'
@@ -85,6 +86,36 @@ await describeWithCaller('who speaks over the agent on a page', (browser) => {
           expect(text.toLowerCase(), place).not.toContain(unheard)
       }
   }
+
+  it('on a page that plays what came long before, too, the answer ends at a word that was heard', async () => {
+    const { app, db } = await oracle([answerOf(0), 'Good.'])
+    await using network = new UdpForwarder()
+    const caller = await CallingPage.open(browser(), app.url, (context) =>
+      context.route('**/calls', async (route) => {
+        if (route.request().method() !== 'POST') return route.fallback()
+        const response = await route.fetch()
+        const body = await response.json()
+        await route.fulfill({ response, json: { ...body, sdp: await network.behind(body.sdp) } })
+      }),
+    )
+    onTestFinished(() => caller.close())
+    await caller.call()
+    // A network that delivers in bursts teaches the page to wait with what it plays.
+    network.burstMs = 1_400
+    const from = await caller.now()
+    await caller.type('Tell me everything.')
+    await caller.hears(30, from)
+    network.burstMs = 0
+    const { words, ms } = await interrupt(caller, from)
+    await caller.page.getByRole('log', { name: 'Captions' }).getByText('Good.').waitFor()
+    const { sessionId } = await callOf(db)
+    const answer = await fetch(`${app.url}/messages/${sessionId}`, { headers: caller.headers })
+    const { messages } = (await answer.json()) as { messages: Record<string, any>[] }
+    const kept = countOf(messages[1]?.content)
+    console.log(`After bursts: silent after ${ms} ms, ${words} words heard, ${kept} kept`)
+    expect(messages[1]).toMatchObject({ type: 'ai', cut: true })
+    expect(Math.abs(kept - words)).toBeLessThanOrEqual(2)
+  }, 200_000)
 
   it('a run that another replica carries is spoken here, and ends where it was heard', async () => {
     const url = await urlOf('postgres')

@@ -1,15 +1,18 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 
-/** A network for sound between pages and an oracle: it can lose packets, and be away. */
+/** A network for sound between pages and an oracle: it can lose packets, pass them on in bursts, and be away. */
 export class UdpForwarder implements AsyncDisposable {
   /** The network is away: nothing passes in either direction. */
   isOff = false
   /** Of a hundred packets so many are lost, in both directions. */
   percentLost = 0
+  /** What the oracle sends waits, and goes on together each time that so long has passed. */
+  burstMs = 0
   passed = 0
   lost = 0
   readonly #sockets = new Set<Socket>()
+  readonly #held: (() => void)[] = []
   #seed = 7
 
   /** An answer whose only address is one of this network, behind which the oracle's own is. */
@@ -37,13 +40,25 @@ export class UdpForwarder implements AsyncDisposable {
       let back = behind.get(name)
       if (!back) {
         behind.set(name, (back = this.#socket()))
-        back.on('message', (answer) => this.#pass(answer, front, { address, port }))
+        back.on('message', (answer) =>
+          this.#inBursts(() => this.#pass(answer, front, { address, port })),
+        )
       }
       this.#pass(bytes, back, { address: '127.0.0.1', port: target })
     })
     front.bind(0, '127.0.0.1')
     await once(front, 'listening')
     return front.address().port
+  }
+
+  #inBursts(pass: () => void): void {
+    const isFirst = this.#held.push(pass) === 1
+    if (this.burstMs === 0) this.#deliver()
+    else if (isFirst) setTimeout(() => this.#deliver(), this.burstMs)
+  }
+
+  #deliver(): void {
+    for (const one of this.#held.splice(0)) one()
   }
 
   #pass(bytes: Buffer, by: Socket, to: Pick<RemoteInfo, 'address' | 'port'>): void {

@@ -27,7 +27,9 @@ export type ToMedia =
       readonly pcm: Int16Array
       readonly isLast: boolean
     }
-  | { readonly type: 'hold' | 'go' | 'drop' | 'close'; readonly call: string }
+  | { readonly type: 'hold' | 'go' | 'close'; readonly call: string }
+  /** Ends the sound, and asks where it stood; `heard`: the time in the packet that the page was playing. */
+  | { readonly type: 'drop'; readonly call: string; readonly heard?: number }
   | { readonly type: 'silence'; readonly call: string; readonly ms: number }
   | { readonly type: 'look'; readonly call: string; readonly number: number }
 

@@ -132,7 +132,7 @@ export class Peer {
       paused: () => tell({ type: sound.give('paused') }),
       resumed: () => tell({ type: sound.give('resumed') }),
       ended: (voicedMs) => tell({ type: sound.give('ended'), voicedMs }),
-      over: () => tell({ type: 'over', ...this.#playing.place }),
+      over: () => tell({ type: 'over', ...this.#playing.place() }),
       sure: () => tell({ type: 'sure' }),
       passed: () => tell({ type: 'passed' }),
     })
@@ -195,7 +195,7 @@ export class Peer {
     else if (message.type === 'silence') this.#utterances.silenceMs = message.ms
     else if (message.type === 'look') this.#camera.look(message.number)
     else if (message.type === 'drop') {
-      this.#tell({ type: 'dropped', ...playing.place })
+      this.#tell({ type: 'dropped', ...playing.place(message.heard) })
       playing.drop()
     } else void this.close()
   }
@@ -315,7 +315,7 @@ export class Peer {
 
   #sendFrame(): void {
     const isAway = performance.now() - this.#seenAt > awayMs
-    const { pcm, ended } = isAway ? {} : this.#playing.next()
+    const { pcm, ended } = isAway ? {} : this.#playing.next(this.#packets.time)
     this.#echo.sent(pcm)
     void this.#sender?.sendRtp(this.#packets.next(pcm)).catch(() => undefined)
     if (ended) this.#tell({ type: 'played', ...ended })

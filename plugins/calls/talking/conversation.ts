@@ -161,6 +161,7 @@ export class Conversation {
 
   #frame(frame: PageFrame | undefined): void {
     if (!frame) return
+    if ('heard' in frame) this.#speaker.standsAt(frame.heard)
     const { call, voiceName, hearingName } = this.#options
     if (frame.type === 'hello' && !this.#isGreeted) {
       this.#isGreeted = true
@@ -361,7 +362,7 @@ export class Conversation {
   async #silence(): Promise<void> {
     const place = await this.#silencing.place(() => {
       this.#speaker.quiet()
-      this.#options.tell({ type: 'drop' })
+      this.#options.tell({ type: 'drop', ...this.#speaker.stands })
     })
     this.heard = this.#speaker.drop(place) ?? this.heard
   }

@@ -1,5 +1,14 @@
 import { z } from 'zod'
 
+/** The time in the packet of the agent's sound that the page was playing as it said something. */
+const heard = z
+  .number()
+  .int()
+  .min(0)
+  .max(2 ** 32 - 1)
+  .optional()
+  .catch(undefined)
+
 /** What a page says by the data channel. Unknown types are passed over. */
 export const fromPage = z.discriminatedUnion('type', [
   z.object({ type: z.literal('hello'), v: z.literal(1) }),
@@ -9,9 +18,11 @@ export const fromPage = z.discriminatedUnion('type', [
     id: z.string().min(1).max(100),
     text: z.string().max(8_000),
     by: z.enum(['typed', 'recognized']).default('typed'),
+    heard,
   }),
-  z.object({ type: z.literal('partial'), text: z.string().max(8_000) }),
-  z.object({ type: z.literal('stop') }),
+  z.object({ type: z.literal('partial'), text: z.string().max(8_000), heard }),
+  z.object({ type: z.literal('stop'), heard }),
+  z.object({ type: z.literal('heard'), heard }),
   z.object({
     type: z.literal('spoken'),
     id: z.string().min(1).max(100),

@@ -34,6 +34,8 @@ export interface Heard {
  * character takes to be said where nothing else tells: 15 in a second.
  */
 const bounds = { ahead: 2, queue: 500, unheardSamples: 4_800, tries: 2, samplesPerCharacter: 3_200 }
+/** A page may hear what was sent before the sentence that is being sent: so many are remembered. What it says as it says something is old after so long. */
+const behind = { sentences: 8, ms: 200 }
 /** More sound than that is not what a text sounds like: ten seconds, and a fifth of a second a character. */
 const mostSamples = (text: string) => sentRate * 10 + (text.length * sentRate) / 5
 
@@ -60,6 +62,10 @@ export interface SpeakerOptions {
 export class Speaker {
   readonly #options: SpeakerOptions
   #queue: Queued[] = []
+  /** What was sent, and is perhaps not heard yet. */
+  #sent: Queued[] = []
+  /** Where in the sound the page stands: as it fell silent, or just now. */
+  #stands: { readonly heard: number; readonly isHeld: boolean; readonly at: number } | undefined
   #part = 0
   #making: AbortController | undefined
   #isHeld = false
@@ -90,6 +96,7 @@ export class Speaker {
   hold(): void {
     if (this.#isHeld || !this.isBusy) return
     this.#isHeld = true
+    this.#stands = undefined
     this.#options.tell('hold')
   }
 
@@ -97,7 +104,21 @@ export class Speaker {
   goOn(): void {
     if (!this.#isHeld) return
     this.#isHeld = false
+    this.#stands = undefined
     this.#options.tell('go')
+  }
+
+  /** The page tells where in the sound it stands. The moment at which it fell silent counts, and none after it. */
+  standsAt(heard: number | undefined): void {
+    if (heard === undefined || (this.#isHeld && this.#stands?.isHeld)) return
+    this.#stands = { heard, isHeld: this.#isHeld, at: performance.now() }
+  }
+
+  /** Where in the sound the page stands, as far as it has told. */
+  get stands(): { readonly heard?: number } {
+    const { heard, isHeld, at } = this.#stands ?? {}
+    const isKnown = heard !== undefined && (isHeld || performance.now() - (at ?? 0) < behind.ms)
+    return isKnown ? { heard } : {}
   }
 
   /** Makes nothing more, before the sound is asked where it stands. */
@@ -114,9 +135,12 @@ export class Speaker {
 
   /** Says nothing more of what waits. Answers how far the reply that was being said was heard, by what the sound says of it. */
   drop(place?: Partial<Played>): Heard | undefined {
-    const [first] = this.#queue
-    const heard = first?.runId === undefined ? undefined : this.#heardOf(first, first.runId, place)
+    const behindIt = this.#sent.find(({ part }) => part === place?.part)
+    const last = behindIt ?? this.#queue[0]
+    const heard = last?.runId === undefined ? undefined : this.#heardOf(last, last.runId, place)
     this.#queue = []
+    this.#sent = []
+    this.#stands = undefined
     this.#isQuiet = false
     return heard
   }
@@ -137,14 +161,14 @@ export class Speaker {
   #heardOf(
     queued: Queued,
     runId: string,
-    { part, sent = 0, samples = 0, isWhole = true }: Partial<Played> = {},
+    { part, sent = 0, samples = 0, isWhole = true, isHeard = false }: Partial<Played> = {},
   ): Heard {
     // A voice that is still making a sentence has not told how long it becomes.
     const guessed = isWhole ? 0 : queued.text.length * bounds.samplesPerCharacter
     const share = this.#options.isByPage
       ? queued.heard / Math.max(queued.text.length, 1)
       : part === queued.part
-        ? Math.max(0, sent - bounds.unheardSamples) / Math.max(samples, guessed, 1)
+        ? Math.max(0, sent - (isHeard ? 0 : bounds.unheardSamples)) / Math.max(samples, guessed, 1)
         : 0
     return {
       runId,
@@ -155,7 +179,9 @@ export class Speaker {
   #ended(part: number): void {
     const at = this.#queue.findIndex((one) => one.part === part)
     if (at < 0) return
-    for (const heard of this.#queue.splice(0, at + 1)) this.#options.onHeard(heard)
+    const over = this.#queue.splice(0, at + 1)
+    for (const heard of over) this.#options.onHeard(heard)
+    this.#sent = [...this.#sent, ...over].slice(-behind.sentences)
     const [next] = this.#queue
     if (next) this.#options.onBegun(next)
     if (next?.isSilent) this.#endSilent(next)

@@ -16,6 +16,12 @@ function tones() {
   return { made, voice }
 }
 
+/** The sound of a sentence that never comes to its end. */
+async function* forever(): AsyncGenerator<{ rate: number; pcm: Int16Array }> {
+  yield { rate: 48_000, pcm: new Int16Array(960) }
+  await new Promise(() => {})
+}
+
 /** A speaker whose sound is played at once. */
 function speakerWith(voice: Voice | undefined) {
   const heard: string[] = []
@@ -50,6 +56,35 @@ test.each([
   expect(heard).toEqual(texts)
   expect(made).toEqual(texts.filter((text) => /\w/.test(text)))
   expect(silences()).toBeGreaterThan(0)
+})
+
+test('a page that hears an earlier sentence yet has not heard the one that is being sent', async () => {
+  const { voice } = tones()
+  const { speaker, heard, say } = speakerWith({
+    ...voice,
+    speak: (text, options) => (text === 'Two words.' ? forever() : voice.speak(text, options)),
+  })
+  say('One word.', 'Two words.')
+  await expect.poll(() => heard).toEqual(['One word.'])
+  const place = { samples: 4_800, isWhole: true, isHeard: true }
+  expect(speaker.drop({ ...place, part: 1, sent: 2_400 })).toEqual({ runId: 'r', chars: 4 })
+  expect(speaker.drop({ ...place, part: 1, sent: 2_400 })).toBeUndefined()
+})
+
+test('where a page stood as it fell silent counts until it goes on, and what it tells besides only at once', async () => {
+  const { speaker, say } = speakerWith({ ...tones().voice, speak: forever })
+  say('Some words.')
+  speaker.standsAt(7)
+  expect(speaker.stands).toEqual({ heard: 7 })
+  speaker.hold()
+  expect(speaker.stands).toEqual({})
+  speaker.standsAt(undefined)
+  speaker.standsAt(8)
+  speaker.standsAt(9)
+  expect(speaker.stands).toEqual({ heard: 8 })
+  speaker.goOn()
+  speaker.standsAt(10)
+  await expect.poll(() => speaker.stands).toEqual({})
 })
 
 test('without a voice a long answer is over once it is read, and not only its first sentence', async () => {

@@ -66,20 +66,57 @@ test('packets are put in order, a lost one is given once, repeats and late ones 
 
 test('what is said can be held, goes on from the beginning of its sentence, and is dropped', () => {
   const playing = new Playing()
+  let time = 0
+  const next = () => playing.next((time += 960))
   playing.add(1, new Int16Array(2_000).fill(7), true)
   playing.add(2, new Int16Array(960).fill(9), true)
-  expect(playing.next().pcm?.[0]).toBe(7)
+  expect(next().pcm?.[0]).toBe(7)
   playing.isHeld = true
-  expect(playing.next()).toEqual({})
+  expect(next()).toEqual({})
   playing.goOn()
-  expect(playing.place).toMatchObject({ part: 1, sent: 0, samples: 2_000 })
-  expect([playing.next(), playing.next(), playing.next()].map(({ ended }) => ended?.part)).toEqual([
+  expect(playing.place()).toMatchObject({ part: 1, sent: 0, samples: 2_000 })
+  expect([next(), next(), next()].map(({ ended }) => ended?.part)).toEqual([
     undefined,
     undefined,
     1,
   ])
   playing.drop()
-  expect([playing.next(), playing.isSpeaking]).toEqual([{}, false])
+  expect([next(), playing.isSpeaking]).toEqual([{}, false])
+})
+
+test('what a page hears is found by the time in its packet: in an earlier sentence, too, after a gap, and where times begin anew', () => {
+  const playing = new Playing()
+  let time = 2 ** 32 - 960 * 4
+  const times: number[] = []
+  const send = (frames: number) => {
+    for (let frame = 0; frame < frames; frame++, time = (time + 960) % 2 ** 32) {
+      times.push(time)
+      playing.next(time)
+    }
+  }
+  playing.add(1, new Int16Array(960 * 5), true)
+  playing.add(2, new Int16Array(960 * 3), false)
+  send(7)
+  send(3) // the voice is late: silence
+  playing.add(2, new Int16Array(960 * 6), true)
+  send(2)
+  expect(playing.place()).toMatchObject({ part: 2, sent: 960 * 5 })
+  const heardAt = (frame: number) => playing.place(times[frame])
+  expect(heardAt(0)).toMatchObject({ part: 1, sent: 0, samples: 960 * 5, isHeard: true })
+  expect(heardAt(4)).toMatchObject({ part: 1, sent: 960 * 4, isWhole: true })
+  expect(heardAt(6)).toMatchObject({ part: 2, sent: 960 })
+  expect(heardAt(9)).toMatchObject({ part: 2, sent: 960 * 3 })
+  expect(heardAt(11)).toMatchObject({ part: 2, sent: 960 * 4, isWhole: true, isEnd: false })
+  expect(playing.place(time)).toMatchObject({ part: 2, sent: 960 * 5 })
+  expect(playing.place(times[0]! - 960)).toBeUndefined()
+  playing.isHeld = true
+  send(4)
+  playing.goOn()
+  send(1)
+  expect([heardAt(11)?.sent, heardAt(15)?.sent]).toEqual([960 * 4, 960 * 5])
+  expect(heardAt(16)).toMatchObject({ part: 2, sent: 0 })
+  playing.drop()
+  expect(playing.place(times[6])).toBeUndefined()
 })
 
 test('a word of a call becomes an argument only where it is plain', () => {

@@ -18,12 +18,17 @@ export class SoundPackets {
     this.#encoder = encoder
   }
 
+  /** The time in the next packet. */
+  get time(): number {
+    return (this.#time + sentSamples) % 2 ** 32
+  }
+
   /** The packet of 20 ms, or of silence. */
   next(pcm: Int16Array | undefined): RtpPacket {
     const header = new RtpHeader({
       payloadType,
       sequenceNumber: (this.#number = (this.#number + 1) % 65_536),
-      timestamp: (this.#time = (this.#time + sentSamples) % 2 ** 32),
+      timestamp: (this.#time = this.time),
     })
     return new RtpPacket(header, this.#bytes(pcm))
   }
