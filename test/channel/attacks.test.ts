@@ -168,6 +168,20 @@ describe('a hostile client', () => {
       }
     })
 
+  it.each(['[]', '[{"type":"ping"}]', '1', 'null', 'true', '"x"'])(
+    'is closed for %s, which is JSON and no object',
+    async (frame) => {
+      const socket = rawSocket(app.url, '/ws')
+      await socket.head
+      // A server that ignores the first frame closes the socket for the second, with another code.
+      socket.send(
+        rawFrame(Buffer.from(frame)),
+        rawFrame(Buffer.from('{}'), { opcode: opcode.binary }),
+      )
+      expect(await socket.ended).toBe(1007)
+    },
+  )
+
   it('that does not wait for the handshake breaks nothing', async () => {
     const { hostname, port } = new URL(app.url)
     const head =
@@ -228,7 +242,6 @@ describe('a hostile client', () => {
     '{"type":"unknown"}',
     '{"type":"__proto__"}',
     '{}',
-    '[]',
     '{"type":"tool_result"}',
     `{"type":"tool_result","toolCallId":"${'x'.repeat(300)}"}`,
     '{"type":"tool_result","toolCallId":"a\\u0000b","result":1}',

@@ -152,6 +152,26 @@ describe('a head that Node lets through', () => {
     expect((await get('http://evil.example?/a')).status).toBe(404)
   })
 
+  test.each([
+    'http://[::1',
+    'http://[zz]/',
+    'http://a:99999/',
+    'http:///',
+    'http://:80/',
+    'http://%zz/',
+  ])('may not have the absolute form of %s, which is no URL', async (target) => {
+    let runs = 0
+    const server = await edge({ 'GET /': { auth: 'public', run: () => ++runs } })
+    const answer = firstOf(
+      await server.raw(`GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`),
+    )
+    expect(answer).toMatchObject({
+      status: 400,
+      json: { statusCode: 400, code: 'BAD_REQUEST', requestId: expect.any(String) },
+    })
+    expect(runs).toBe(0)
+  })
+
   test.each(['ftp://a/a', 'a', '/a#b', '/a\\b', 'javascript:1', '*'])(
     'may not point to %s',
     async (target) => {

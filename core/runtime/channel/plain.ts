@@ -23,7 +23,7 @@ export const plain: Framing = {
 
 function read(text: string): ClientFrame {
   const frame = readFrame(text)
-  if (typeof frame !== 'object' || frame === null) return { kind: 'broken' }
+  if (typeof frame !== 'object' || frame === null || Array.isArray(frame)) return { kind: 'broken' }
   const { type, sessionId, auth } = fieldsIn(frame)
   switch (type) {
     case 'auth': {

@@ -20,7 +20,7 @@ export function readTarget(url: string): Target | undefined {
   if (target[0] !== '/') {
     if (target === '*') return { path: '*', query: '', url: '*' }
     const origin = absoluteForm.exec(target)
-    if (origin === null) return undefined
+    if (origin === null || !URL.canParse(origin[0])) return undefined
     target = target.slice(origin[0].length)
     if (target[0] !== '/') target = `/${target}`
   }
