@@ -286,4 +286,28 @@ describe('a list that a tool gave', () => {
       userName: 'Amina',
     })
   })
+
+  it.each([
+    ['Shorter answers, please.', 'short'],
+    ['Be brief', 'short'],
+    ['longer answers please', 'long'],
+  ])('keeps how long somebody wants answers to be, for "%s"', async (said, length) => {
+    await using app = await testApp({ plugins: [memory, payments, preferences, registry], model })
+    const user = await app.user()
+    const { tools, text } = await user.say(said)
+    expect(tools.filter((name) => name !== 'list_capabilities')).toEqual(['set_user_preferences'])
+    expect((await user.get('/user-preferences')).body.userPreferences).toEqual({ length })
+    expect(text).toContain('the sentences of my rules stay as they are')
+  })
+
+  it('takes no feeling and no reproach for a name', async () => {
+    await using app = await testApp({ plugins: [memory, payments, preferences, registry], model })
+    const user = await app.user()
+    for (const said of ['I am sad', 'you are wrong', 'I am tired of this']) await user.say(said)
+    expect((await user.get('/user-preferences')).body.userPreferences).toEqual({})
+    await user.say('I am Amina')
+    expect((await user.get('/user-preferences')).body.userPreferences).toEqual({
+      userName: 'Amina',
+    })
+  })
 })

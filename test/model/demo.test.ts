@@ -456,6 +456,58 @@ describe('talk', () => {
     expect((await chat.say('thanks')).answer).toBe('You are welcome.')
   })
 
+  it.each([
+    'who are you?',
+    'are you real?',
+    'Are you ChatGPT?',
+    'are you a human?',
+    'What model are you?',
+    'How do I set a key?',
+    'How does this work?',
+    'Qui es-tu ?',
+    'Wewe ni nani?',
+  ])('says that it is no person and no language model when it is asked "%s"', async (said) => {
+    const { calls, answer } = await chat.say(said)
+    expect(calls).toEqual([])
+    expect(answer).toMatch(/no person, and no language model\..* set MODEL and the key/s)
+  })
+
+  it.each([
+    ['Jambo', /Hello\. .*my own sentences are English/],
+    ['Habari yako?', /Hello\. .*my own sentences are English/],
+    ['Bonjour', /Hello\. .*my own sentences are English/],
+    ['Asante sana', /You are welcome\. .*my own sentences are English/],
+    ['merci beaucoup', /You are welcome\. .*my own sentences are English/],
+    ['yes', /I have no question open\./],
+    ['yes please', /I have no question open\./],
+    ['no thanks', /All right\.$/],
+    ['stop', /All right\.$/],
+    ['sorry', /nothing to be sorry for/],
+    ['test', /I am here\./],
+    ['why?', /I follow fixed rules/],
+    ['you are wrong', /I follow fixed rules/],
+    ['😀', /I read words, and find none in this\./],
+    ['I am sad', /I do not make answers up/],
+    ['Nini maana ya maisha?', /I do not make answers up/],
+  ])('calls no tool for "%s"', async (said, answered) => {
+    const { calls, answer } = await chat.say(said)
+    expect(calls.filter(([name]) => name !== 'list_capabilities')).toEqual([])
+    expect(answer).toMatch(answered)
+  })
+
+  it.each(['Unaweza kufanya nini?', 'Que peux-tu faire ?', 'Can you help me?', 'help please'])(
+    'lists what there is for "%s"',
+    async (said) => {
+      expect((await chat.say(said)).answer).toContain('library: Books: find')
+    },
+  )
+
+  it('says in each answer without a finding how a real model is had', async () => {
+    await chat.say('Hello')
+    const { answer } = await chat.say('What is the capital of France?')
+    expect(answer).toMatch(/I am a demonstration model; .* set MODEL and the key/)
+  })
+
   it('lists what there is when it is asked', async () => {
     const { calls, answer } = await chat.say('What can you do?')
     expect(calls).toEqual([list])

@@ -6,9 +6,11 @@ import { fillArguments } from './read/arguments.ts'
 import { clausesOf } from './read/clauses.ts'
 import { fromListed } from './listed.ts'
 import { matches } from './read/match.ts'
+import { namesIn } from './read/phrases.ts'
 import { askFor, tellFault, tellResult } from './render.ts'
 import { fieldsOf } from './read/schema.ts'
-import { asksForLength, asksWhatThereIs, introduction, longAnswer, smallTalk } from './speech.ts'
+import { asksForLength, asksWhatThereIs, introduction, longAnswer } from './speech.ts'
+import { realModel, smallTalk } from './small-talk.ts'
 import { fromTold } from './told.ts'
 import { absorbed, forNames, likely, surely, tasksFor, type Task } from './tasks.ts'
 import { readTurn, type Call, type KnownTurn } from './turn.ts'
@@ -76,7 +78,7 @@ export async function decide(
   if (told) return speak(told)
   const thought = `I look for what has to do with ${meaning(turn.said).join(', ') || 'this'}.`
   if (has(list)) return { calls: [{ name: list, args: {} }], thought }
-  return tasks.length > 0 ? act(tasks, speak) : speak(nothingFits([]))
+  return tasks.length > 0 ? act(tasks, speak) : speak(nothingFits([], turn.first))
 }
 
 /** Drops the model's question from the turn when the message plainly asks for something else. */
@@ -123,7 +125,7 @@ async function afterListing(
     if (again.tasks.length > 0) return act(absorbed(again, now), speak)
   }
   if (tasks.length > 0) return act(await first(turn, tasks, own, now), speak)
-  return speak(nothingFits(capabilities))
+  return speak(nothingFits(capabilities, turn.first))
 }
 
 async function afterLoading(
@@ -213,7 +215,17 @@ async function conclusion(
   const open = tasks.filter(
     ({ tool, missing }) => missing.length > 0 && !done.some(({ name }) => name === tool.name),
   )
-  return [...told, ...open.map(({ tool, missing }) => askFor(tool.name, missing))].join(' ')
+  const asked = open.map(({ tool, missing }) => askFor(tool.name, missing))
+  return [...told, ...ownStyle(turn, done), ...asked].join(' ')
+}
+
+/** What is said where somebody wishes for other answers: the wish is kept, and the rules speak as before. */
+function ownStyle(turn: KnownTurn, done: KnownTurn['results']): string[] {
+  const wishes = namesIn(turn.said, '').some(({ sort }) => sort === 'language' || sort === 'length')
+  const isKept = done.some(({ failed }) => !failed)
+  return wishes && isKept
+    ? ['A real model keeps to that; the sentences of my rules stay as they are.']
+    : []
 }
 
 /** Calls the tools of all tasks that are complete. When no task is complete, it asks for what is missing. */
@@ -234,11 +246,15 @@ function whatThereIs(capabilities: readonly Capability[]): string {
   return `This is what there is:\n${lines.join('\n')}${rest}`
 }
 
-function nothingFits(capabilities: readonly Capability[]): string {
+/** The introduction of a first answer says already how one gets a real model. */
+function nothingFits(capabilities: readonly Capability[], isIntroduced: boolean): string {
   const names = capabilities.slice(0, 12).map(({ name }) => name)
   const offer =
     names.length > 0 ? ` There is: ${names.join(', ')}. Ask me with words of theirs.` : ''
-  return `I found nothing here that does this, and I do not make answers up.${offer}`
+  const real = isIntroduced
+    ? ''
+    : ` I am a demonstration model; for the answers of a real one, ${realModel}.`
+  return `I found nothing here that does this, and I do not make answers up.${real}${offer}`
 }
 
 // any: the answer of a tool; its readers give each field a default

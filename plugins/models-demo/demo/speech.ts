@@ -3,35 +3,19 @@ export const introduction =
   'I am the demonstration model: fixed rules that need no key and no network, ' +
   'and tools that are really called. (Set MODEL to talk to a real one.)'
 
-/** The answer to small talk; undefined when the message asks for something. */
-export function smallTalk(message: string): string | undefined {
-  const said = message
-    .toLowerCase()
-    .replace(/[^\p{L}\s']/gu, ' ')
-    .replace(/\s+/g, ' ')
-    .trim()
-  if (/\b(who|what) (are|r) you\b|\byour name\b.*\bwhat\b|\bwhat('?s| is) your name\b/.test(said))
-    return 'I am the demonstration model of this oracle. I match your words against what its plugins can do and call their tools for you.'
-  if (said.split(' ').length > 6) return undefined
-  if (/^(thanks|thank you|thx|cheers|great|nice|cool|perfect|well done)\b/.test(said))
-    return 'You are welcome.'
-  if (/^(bye|goodbye|good night|see you)\b/.test(said))
-    return 'Goodbye. The session stays here for you.'
-  if (/^(hi|hello|hey|good (morning|afternoon|evening|day)|greetings)\b/.test(said))
-    return 'Hello. Ask me for something that the plugins here can do, or ask what I can do.'
-  if (/\bhow are you\b/.test(said)) return 'All my rules are in their place, thank you.'
-  if (/^(ok|okay|yes|no|never ?mind|forget it|stop|cancel)$/.test(said)) return 'All right.'
-  return undefined
-}
-
 /** Whether the message asks what the plugins can do, and not for one thing in particular. */
 export function asksWhatThereIs(message: string): boolean {
   return (
     /\bwhat (can|could) (you|this|it) do\b|\bwhat (are|can be) your (capabilit|skill|abilit)/i.test(
       message,
     ) ||
+    /\b(unaweza kufanya nini|que (peux|sais)[- ]tu faire|que pouvez[- ]vous faire|tu (peux|sais) faire quoi)\b/i.test(
+      message,
+    ) ||
     /\b(list|show|which|what)\b.{0,20}\b(capabilities|plugins|tools|skills)\b/i.test(message) ||
-    /^\s*(help|capabilities|plugins|tools)\s*[?!.]*\s*$/i.test(message)
+    /^\s*((can|could) you help( me)?|help( me)?|msaada|nisaidie|aide([- ]moi)?|capabilities|plugins|tools)(,? please)?\s*[?!.]*\s*$/i.test(
+      message,
+    )
   )
 }
 

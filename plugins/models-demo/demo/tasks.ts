@@ -5,7 +5,7 @@ import { withAnswer } from './answers.ts'
 import { fillArguments, sortOf } from './read/arguments.ts'
 import { clausesOf } from './read/clauses.ts'
 import { matches, type Described, type Match } from './read/match.ts'
-import { namesIn } from './read/phrases.ts'
+import { namesIn, type Name } from './read/phrases.ts'
 import { fieldsOf, type Field, type JsonSchema } from './read/schema.ts'
 import type { KnownTurn } from './turn.ts'
 import { beginsARequest, deed, meaning } from './read/words.ts'
@@ -104,13 +104,16 @@ export function likely(clause: string, tools: readonly ToolSpec[]): ToolSpec | u
   return best(clause, tools, () => true)
 }
 
-/** A tool that keeps a name of the user or of the agent, for "call me Ana", or a language, for "answer in French". */
+/** What of a person's wishes a tool may keep, for "call me Ana", "answer in French" and "shorter answers". */
+const kept = new Set<Name['sort']>(['user', 'agent', 'language', 'length'])
+
+/** A tool that keeps how somebody wants to be talked to. */
 export function forNames(text: string, tools: readonly ToolSpec[]): ToolSpec | undefined {
   const sorts = new Set(namesIn(text, '').map(({ sort }) => sort))
   return tools.find(({ parameters }) =>
     fieldsOf(parameters).some((field) => {
       const sort = sortOf(field)
-      return (sort === 'user' || sort === 'agent' || sort === 'language') && sorts.has(sort)
+      return kept.has(sort) && sorts.has(sort)
     }),
   )
 }

@@ -263,7 +263,7 @@ function nameFor(field: Field, names: readonly Name[], alone: boolean): string |
   const name =
     open.find((one) => one.sort === sort && sort !== undefined) ??
     (field.required && (sort === 'place' || alone)
-      ? open.find((one) => one.sort !== 'user' && one.sort !== 'agent')
+      ? open.find((one) => one.sort !== 'user' && one.sort !== 'agent' && one.sort !== 'length')
       : undefined)
   if (!name) return undefined
   name.used = true
@@ -280,6 +280,7 @@ export function sortOf({ name, schema }: Field): Name['sort'] {
   if (isName && own.some((word) => ['agent', 'assistant', 'bot', 'oracle'].includes(word)))
     return 'agent'
   if (own.includes('language')) return 'language'
+  if (own.includes('length') && says.some((word) => /^(answer|repl)/.test(word))) return 'length'
   if (says.some((word) => places.has(word))) return 'place'
   return isName ? 'thing' : undefined
 }

@@ -4,7 +4,7 @@ import { beginsARequest, stem, words } from './words.ts'
 export interface Name {
   readonly text: string
   /** What the name belongs to, by the words before it; undefined when they do not tell. */
-  readonly sort: 'place' | 'user' | 'agent' | 'language' | 'thing' | undefined
+  readonly sort: 'place' | 'user' | 'agent' | 'language' | 'length' | 'thing' | undefined
   /** Set when an argument has the name. */
   used: boolean
 }
@@ -26,13 +26,30 @@ const mostNames = 64
 
 /** Words before a name that tell what the name belongs to. */
 const introductions = [
-  ['user', "[Cc]all me|[Mm]y name is|I am|I'm"],
-  ['agent', '[Cc]all yourself|[Cc]all you|[Yy]our name is|[Yy]our name should be|[Yy]ou are'],
+  ['user', '[Cc]all me|[Mm]y name is'],
+  ['agent', '[Cc]all yourself|[Cc]all you|[Yy]our name is|[Yy]our name should be'],
   [
     'language',
     String.raw`(?:[Aa]nswer|[Rr]eply|[Rr]espond|[Ss]peak|[Tt]alk|[Ww]rite)(?: to me| me)? in`,
   ],
   ['thing', 'named|called|[Tt]he name is|by the name of'],
+] as const
+
+/** Words before a name that stand before anything else, too: "I am sad", "you are wrong". Only a capital makes it a name. */
+const beforeCapitals = [
+  ['user', "I am|I'm"],
+  ['agent', '[Yy]ou are'],
+] as const
+
+/** How long somebody wants answers to be: "shorter answers, please", "be brief". */
+const lengths = [
+  ['short', /\b(?:short(?:er)?|brief(?:er)?|concise) (?:answers|replies|messages)\b/iu],
+  [
+    'short',
+    /\b(?:be|keep (?:it|your answers)) (?:more )?(?:short(?:er)?|brief(?:er)?|concise)\b/iu,
+  ],
+  ['long', /\b(?:long(?:er)?|more detailed) (?:answers|replies|messages)\b/iu],
+  ['long', /\bbe more (?:detailed|verbose)\b/iu],
 ] as const
 
 /** The names in a sentence. When no name has a capital, the words after a preposition count: people write in lower case too. */
@@ -49,6 +66,15 @@ export function namesIn(sentence: string, tool: string): Name[] {
     const form = `\\b(?:${before})\\s+((?:${capitalised})${joined}|[\\p{L}\\p{M}'’-]+)`
     for (const match of sentence.matchAll(new RegExp(form, 'gu')))
       add(match[1] ?? '', match.index, sort)
+  }
+  for (const [sort, before] of beforeCapitals)
+    for (const match of sentence.matchAll(
+      new RegExp(`\\b(?:${before})\\s+((?:${capitalised})${joined})`, 'gu'),
+    ))
+      add(match[1] ?? '', match.index, sort)
+  for (const [length, form] of lengths) {
+    const at = form.exec(sentence)?.index
+    if (at !== undefined) found.push({ text: length, at, sort: 'length' })
   }
   for (const match of sentence.matchAll(
     new RegExp(String.raw`\b(?:in|at|near|around)\s+((?:${capitalised})${joined})`, 'gu'),
