@@ -95,6 +95,20 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     expect(complaints).toEqual([])
   })
 
+  it('offers the chats of its user for their runs after a reload', async () => {
+    const { page, complaints } = await visit('chat')
+    await ready(page)
+    await say(page, 'Hello, runs')
+    await page.getByRole('article', { name: 'Oracle' }).first().waitFor()
+    await ready(page)
+    await show(page, 'Runs')
+    await page.getByRole('heading', { name: 'Step by step' }).waitFor()
+    await page.reload()
+    await page.getByRole('main').getByRole('link', { name: 'Hello, runs' }).click()
+    await page.getByRole('heading', { name: 'Step by step' }).waitFor()
+    expect(complaints).toEqual([])
+  })
+
   it('opens at every name of this machine', async () => {
     const { page, complaints } = await visit()
     await page.goto(`${url.replace('127.0.0.1', 'localhost')}/playground/#/capabilities`)

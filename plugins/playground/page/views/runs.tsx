@@ -26,13 +26,47 @@ interface Trace {
 /** How many runs of a chat the list shows: what the server gives at once. */
 const mostShown = 50
 
+interface ChatLine {
+  readonly sessionId: string
+  readonly title?: string
+  readonly lastUpdatedAt: string
+}
+
+/** The chats of a person, where none is open: after a reload the page knows of none. */
+function Chats() {
+  const { data, error, isLoading } = useAnswer<{ sessions: readonly ChatLine[] }>(
+    `/sessions?limit=${mostShown}`,
+  )
+  if (isLoading) return <p role="status">Asking…</p>
+  if (!data) return <Fault error={error} />
+  if (data.sessions.length === 0) return <p>Open a chat first. Its runs then stand here.</p>
+  return (
+    <section className="card" aria-labelledby="chats-with-runs">
+      <h2 id="chats-with-runs">Of which chat?</h2>
+      <ul className="picks runs">
+        {data.sessions.map((chat) => (
+          <li key={chat.sessionId}>
+            <a href={to('runs', chat.sessionId)}>
+              <span dir="auto">{chat.title || 'Untitled'}</span>
+              <small>{timeOf(chat.lastUpdatedAt)}</small>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+const timeOf = (at: string) =>
+  new Date(at).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+
 /** The runs of a chat, and one of them step by step on one axis of time. */
 export function RunsView({ sessionId, runId }: { sessionId: string; runId?: string }) {
   const path = sessionId && `/sessions/${encodeURIComponent(sessionId)}/runs?limit=${mostShown}`
   const { data, error, isLoading, reload } = useAnswer<{ runs: readonly RunLine[] }>(
     path || undefined,
   )
-  if (!sessionId) return <p>Open a chat first. Its runs then stand here.</p>
+  if (!sessionId) return <Chats />
   const shown = runId ?? data?.runs[0]?.runId
   return (
     <>
@@ -58,11 +92,7 @@ export function RunsView({ sessionId, runId }: { sessionId: string; runId?: stri
                 aria-current={run.runId === shown ? 'true' : undefined}
               >
                 <span>
-                  {new Date(run.startedAt).toLocaleString(undefined, {
-                    dateStyle: 'medium',
-                    timeStyle: 'medium',
-                  })}{' '}
-                  {run.status}
+                  {timeOf(run.startedAt)} {run.status}
                 </span>
                 <small dir="ltr">{aboutOf(run)}</small>
               </a>
