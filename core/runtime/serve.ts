@@ -37,7 +37,7 @@ import { kernelRoutes } from './kernel-routes.ts'
 import type { Notices } from './notices/notices.ts'
 import type { OwnAddresses } from './own-addresses.ts'
 import { isConnectionError } from './store/database-errors.ts'
-import { operatorsTooKeys, provesLaterKey } from './turns/wire/route-keys.ts'
+import { operatorsTooKeys, provesLaterKeys } from './turns/wire/route-keys.ts'
 
 /** The parts that the HTTP server and the sockets serve, or need for serving. */
 export interface Served {
@@ -207,7 +207,7 @@ function joinLate(
 const specialOf = (key: string) => ({
   isProbe: isProbe(key),
   isOperatorsToo: operatorsTooKeys.includes(key),
-  provesLater: key === provesLaterKey,
+  provesLater: provesLaterKeys.includes(key),
 })
 
 interface CallerParts {

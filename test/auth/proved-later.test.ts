@@ -10,7 +10,7 @@ const env = { ORACLE_MNEMONIC: 'a mnemonic that only this test of revoked device
 
 const known = randomUUID()
 
-/** What a device may send, and what comes of it when its user has taken the device away a moment before. */
+/** A message that a device may send, and what comes of it when its user has taken the device away a moment before. */
 const sent: readonly (readonly [string, (session: string) => [string, object, object?]])[] = [
   ['a message', (session) => [session, { message: 'Hello' }]],
   ['a stream', (session) => [session, { message: 'Hello', stream: true }]],
@@ -21,13 +21,31 @@ const sent: readonly (readonly [string, (session: string) => [string, object, ob
   ['a message under a key', (session) => [session, { message: 'A' }, { 'idempotency-key': 'k' }]],
 ]
 
+/** Whether a statement makes a session, looks for revoked tokens, or tells the pages of a user. */
+const tellsOrProves = (text: string): boolean =>
+  /kernel_(user_|revocations|begin_run)|insert into kernel_sessions/.test(text)
+
+/** The statements that a request asks the database, with their values. */
+async function statementsOf(
+  request: () => Promise<{ readonly status: number }>,
+  status: number,
+): Promise<string[]> {
+  const query = vi.spyOn(Client.prototype, 'query')
+  try {
+    expect((await request()).status).toBe(status)
+    return query.mock.calls.map(([text, values]) => `${text} ${JSON.stringify(values)}`)
+  } finally {
+    vi.restoreAllMocks()
+  }
+}
+
 await onPostgres('a token that another server has revoked', (where) => {
   it('begins no turn and leaves nothing, though it was good a moment ago and nothing asks before the turn', async () => {
     const database = new pg.Pool({ connectionString: where.databaseUrl, max: 1 })
     onTestFinished(() => database.end())
     await using app = await testApp({
       plugins: [],
-      model: scriptedModel([{ text: 'Hello.' }, { text: 'Hello again.' }]),
+      model: scriptedModel([{ text: 'Hello.' }, { text: 'Hello again.' }, { text: 'Hi.' }]),
       env: { ...env, DATABASE_URL: where.databaseUrl ?? '' },
     })
     const owner = await createWallet()
@@ -46,12 +64,23 @@ await onPostgres('a token that another server has revoked', (where) => {
       app.post(`/messages/${session}`, { stream: false, ...body }, { ...headers })
     expect((await said({ message: 'Hello', requestId: known }, first.headers)).status).toBe(200)
 
-    const query = vi.spyOn(Client.prototype, 'query')
-    expect((await said({ message: 'Hello again' }, first.headers)).status).toBe(200)
-    const asked = query.mock.calls.map(([text]) => JSON.stringify(text))
-    vi.restoreAllMocks()
+    const asked = await statementsOf(() => said({ message: 'Hello again' }, first.headers), 200)
     expect(asked.filter((text) => text.includes('kernel_revocations'))).toEqual([])
     expect(asked.filter((text) => text.includes('kernel_begin_run_2'))).toHaveLength(1)
+
+    const inserted = expect.stringMatching(
+      /^insert into kernel_sessions.*kernel_revocations.*pg_notify/s,
+    )
+    const begun = expect.stringContaining('kernel_begin_run_2')
+    const created = await statementsOf(() => app.post('/sessions', {}, first.headers), 201)
+    expect(created.filter(tellsOrProves)).toEqual([inserted])
+    const opening = { message: 'Hi', newSession: true, stream: false }
+    const opened = await statementsOf(
+      () => app.post(`/messages/${randomUUID()}`, opening, { ...first.headers }),
+      200,
+    )
+    const atFirst = opened.filter(tellsOrProves).slice(0, 2)
+    expect(atFirst).toEqual([inserted, begun])
 
     const kept = async () => {
       const { rows } = await database.query(`select
@@ -69,6 +98,15 @@ await onPostgres('a token that another server has revoked', (where) => {
         const all = { stream: false, ...body }
         const answer = await app.post(`/messages/${to}`, all, { ...headers, ...more })
         expect([what, answer.status, answer.body.code]).toEqual([what, 401, 'UNAUTHORIZED'])
+      }
+    }
+    const withAndWithoutKey: Record<string, string>[] = [{}, { 'idempotency-key': 'k' }]
+    for (const more of withAndWithoutKey) {
+      const { headers, cid } = await device()
+      await database.query('insert into kernel_revocations values ($1, 9999999999)', [cid])
+      for (let times = 0; times < 2; times++) {
+        const answer = await app.post('/sessions', {}, { ...headers, ...more })
+        expect([answer.status, answer.body.code]).toEqual([401, 'UNAUTHORIZED'])
       }
     }
     expect(await kept()).toEqual(before)

@@ -1,18 +1,20 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { RuntimeError } from '../../../errors.ts'
 import type { EnsuredSession } from '../../../plugin.ts'
+import type { Proof } from '../../http/routes/access.ts'
 import { roomIdIn, roomOfPlugin } from '../../base/room-name.ts'
 import { forgetFilesOf } from '../../files/files.ts'
 import type { Notices } from '../../notices/notices.ts'
 import { readTitle } from '../titles.ts'
-import type { Commits, Durability } from '../journal/commits.ts'
+import type { Commits } from '../journal/commits.ts'
 import { otherReaders, sharedWithoutRoom } from './refusals.ts'
 import { cursorOf, type ListWish, placeOf, wished } from './page.ts'
 import { slices } from '../journal/store.ts'
 import type { Dialect, RunDatabase, SessionsTable } from '../journal/tables.ts'
 import { takeSession } from '../journal/take-session.ts'
 import { forgetWords } from '../search/tables.ts'
-import { insertNewSession, newestOf, ownSession } from './queries.ts'
+import { hintOf, Making } from './making.ts'
+import { newestOf, ownSession } from './queries.ts'
 import { timedId } from '../../base/clock.ts'
 
 /** What every session tells clients of the oracle. */
@@ -79,30 +81,30 @@ export interface SessionsOptions {
 /** The conversations of the users. For a caller, the conversations of other users do not exist. */
 export class Sessions {
   readonly #options: SessionsOptions
-  readonly #insertNew: ReturnType<typeof insertNewSession>
+  readonly #making: Making
   readonly #own: ReturnType<typeof ownSession>
 
   constructor(options: SessionsOptions) {
     this.#options = options
-    this.#insertNew = insertNewSession(options)
+    this.#making = new Making(options)
     this.#own = ownSession(options)
   }
 
   /** Begins a conversation, which is a plugin's where a plugin begins it. */
-  async create(did: string, plugin: string | null = null): Promise<SessionView> {
-    const made = { id: timedId(), did, plugin }
-    const { rows } = await this.#options.commits.single((on) => this.#insertNew(made, on))
-    const [row] = rows
+  async create(
+    did: string,
+    { plugin = null, proof }: { readonly plugin?: string | null; readonly proof?: Proof } = {},
+  ): Promise<SessionView> {
+    const row = await this.#making.make({ id: timedId(), did, plugin }, { proof })
     if (!row) throw new Error('The database did not return the session that it inserted.')
-    this.tellMade(did, row.id)
     return this.#view(row, await this.#roomIdFor(did, [row]))
   }
 
   /** A session under an id of its client's, for the message that follows: what a power cut takes of both, the client sends again. */
-  async begin(did: string, id: string): Promise<EnsuredSession> {
-    const ensured = await this.#ensureById(did, readId(id), { room: null }, 'unsynced')
-    if (ensured.isNew) this.tellMade(did, id)
-    return ensured
+  async begin(did: string, id: string, proof?: Proof): Promise<EnsuredSession> {
+    const session = { id: readId(id), did, plugin: null }
+    const made = await this.#making.make(session, { durability: 'unsynced', proof })
+    return made ? { sessionId: id, isNew: true } : this.#known(did, id, { room: null })
   }
 
   /** The session that is wanted, made when it is not there. Another user's stays unknown; a session keeps its room. */
@@ -143,19 +145,23 @@ export class Sessions {
     did: string,
     id: string,
     wish: Omit<SessionWish, 'id' | 'room'> & { readonly room: string | null },
-    durability: Durability = 'synced',
   ): Promise<EnsuredSession> {
-    const { db, commits } = this.#options
-    const made = await commits.single(
-      (on) =>
-        this.#insert(on, { ...wish, id, did })
-          .onConflict((conflict) => conflict.column('id').doNothing())
-          .returning('id')
-          .executeTakeFirst(),
-      durability,
+    const made = await this.#options.commits.single((on) =>
+      this.#insert(on, { ...wish, id, did })
+        .onConflict((conflict) => conflict.column('id').doNothing())
+        .returning('id')
+        .executeTakeFirst(),
     )
-    if (made) return { sessionId: id, isNew: true }
-    const known = await db
+    return made ? { sessionId: id, isNew: true } : this.#known(did, id, wish)
+  }
+
+  /** The user's session of this id, if it is as it is wanted. */
+  async #known(
+    did: string,
+    id: string,
+    wish: { readonly room: string | null; readonly shared?: boolean },
+  ): Promise<EnsuredSession> {
+    const known = await this.#options.db
       .selectFrom('kernel_sessions')
       .select(['room', 'shared'])
       .where('id', '=', id)
@@ -352,7 +358,8 @@ export class Sessions {
 
   /** Tells the user's pages of a session that is new, or has another title or place. */
   tellMade(did: string, sessionId: string, change: 'made' | 'renamed' = 'made'): void {
-    this.#options.notices?.tell(did, 'session', { sessionId, change })
+    const { event, data } = hintOf(sessionId, change)
+    this.#options.notices?.tell(did, event, data)
   }
 
   /** The room id of the sessions that have no room of their own; asked for where there is one of them. */

@@ -225,7 +225,7 @@ export class PluginTurns implements Turns {
     if (request.ephemeral)
       return { sessionId: await makeEphemeral(store, did, plugin), isNew: true }
     if (id === undefined && room === undefined)
-      return { sessionId: (await runs.sessions.create(did, plugin)).sessionId, isNew: true }
+      return { sessionId: (await runs.sessions.create(did, { plugin })).sessionId, isNew: true }
     return runs.sessions.ensure(did, { id, room, shared, plugin })
   }
 

@@ -4,7 +4,7 @@ import type { Started } from '../carry/intake.ts'
 import { failEarly, setIds, streamOf, wholeReply } from './answers.ts'
 import { abortInput, type MessageInput, messageInput, unknownKeys } from './input.ts'
 import type { RouteParts } from './routes.ts'
-import { userRoute, type UserContext } from './user-route.ts'
+import { proved, userRoute, type UserContext } from './user-route.ts'
 
 /** The routes of messages: say something, and stop what comes of it. */
 export function messageRoutes(parts: RouteParts) {
@@ -34,23 +34,13 @@ export function messageRoutes(parts: RouteParts) {
   }
 }
 
-/** Sees to it that the caller is proved before anything of what comes of the message is told. */
-async function proved<T>({ koa }: UserContext, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } finally {
-    await proofOf(koa)?.demand()
-  }
-}
-
 /** Sends a message into its session, which it makes where the client asks for that. A session whose turn is refused goes again. */
 async function sendInto(parts: RouteParts, input: MessageInput, ctx: UserContext) {
   if (!input.newSession) return send(parts, input, ctx)
   const { runs } = parts
   const { did } = ctx.user
-  await proofOf(ctx.koa)?.demand()
   await runs.mayTalk(ctx.user)
-  const { sessionId, isNew } = await runs.sessions.begin(did, input.sessionId)
+  const { sessionId, isNew } = await runs.sessions.begin(did, input.sessionId, proofOf(ctx.koa))
   try {
     return await send(parts, input, ctx)
   } catch (error) {

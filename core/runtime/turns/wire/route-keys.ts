@@ -24,8 +24,8 @@ export const turnRouteKeys = [
   'POST /runs/:runId/tool-results',
 ] as const
 
-/** The route whose statement finds out on PostgreSQL whether a token of its caller was revoked: see `Proof`. */
-export const provesLaterKey = 'POST /messages/:sessionId'
+/** Routes whose statements find out on PostgreSQL whether a token of their caller was revoked: see `Proof`. */
+export const provesLaterKeys: readonly string[] = ['POST /sessions', 'POST /messages/:sessionId']
 
 /** Routes of users that the operator may call too. */
 export const operatorsTooKeys: readonly string[] = [

@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { RouteContext } from '../../../plugin.ts'
 import { created } from '../../http/answer/reply.ts'
+import { proofOf } from '../../http/routes/access.ts'
 import {
   capabilitiesInput,
   historyInput,
@@ -10,7 +11,7 @@ import {
   sessionListInput,
 } from './input.ts'
 import type { RouteParts } from './routes.ts'
-import { userRoute, type UserContext } from './user-route.ts'
+import { proved, userRoute, type UserContext } from './user-route.ts'
 
 /** The routes of conversations: begin, list and delete one, read it, and what may be loaded into it. */
 export function sessionRoutes(parts: RouteParts) {
@@ -20,11 +21,14 @@ export function sessionRoutes(parts: RouteParts) {
     'POST /sessions': {
       summary: 'Begins a conversation.',
       answers: { 201: ['application/json'] },
-      async run(_: unknown, ctx: RouteContext) {
-        const { user } = ctx as UserContext // a route without `auth` is one of a user
-        await runs.mayTalk(user)
-        const session = await sessions.create(user.did)
-        return created(`/sessions/${session.sessionId}`, session)
+      async run(_: unknown, context: RouteContext) {
+        const ctx = context as UserContext // a route without `auth` is one of a user
+        const { user } = ctx
+        return proved(ctx, async () => {
+          await runs.mayTalk(user)
+          const session = await sessions.create(user.did, { proof: proofOf(ctx.koa) })
+          return created(`/sessions/${session.sessionId}`, session)
+        })
       },
     },
     'GET /sessions': userRoute(
