@@ -34,7 +34,10 @@ export interface Heard {
  * character takes to be said where nothing else tells: 15 in a second.
  */
 const bounds = { ahead: 2, queue: 500, unheardSamples: 4_800, tries: 2, samplesPerCharacter: 3_200 }
-/** A page may hear what was sent before the sentence that is being sent: so many are remembered. What it says as it says something is old after so long. */
+/**
+ * A page may hear what was sent before the sentence that is being sent: so many are remembered. Where it was as it said something is
+ * old after so long.
+ */
 const behind = { sentences: 8, ms: 200 }
 /** More sound than that is not what a text sounds like: ten seconds, and a fifth of a second a character. */
 const mostSamples = (text: string) => sentRate * 10 + (text.length * sentRate) / 5

@@ -99,7 +99,8 @@ export function Playground({ oracle }: { oracle: Oracle }) {
           onEvent={hear}
         />
       )
-    if (view === 'runs') return <RunsView sessionId={detail || sessionId} runId={more} />
+    if (view === 'runs')
+      return <RunsView sessionId={detail || sessionId} runId={more} isShown={shown === 'runs'} />
     if (view === 'wire') return <WireView />
     if (view === 'api') return <ApiView />
     return (

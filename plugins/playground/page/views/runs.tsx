@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'react'
 import { Fault, Json, useAnswer } from 'oracle-runtime-client/view'
 import { AtStep } from '../parts/at-step.tsx'
 import { Timeline, type Step } from '../parts/timeline.tsx'
@@ -32,11 +33,21 @@ interface ChatLine {
   readonly lastUpdatedAt: string
 }
 
+/** Reads again what may be old: while another view was shown, the chat went on. */
+function useNewest(isShown: boolean, reload: () => void) {
+  const wasShown = useRef(isShown)
+  useEffect(() => {
+    if (isShown && !wasShown.current) reload()
+    wasShown.current = isShown
+  }, [isShown, reload])
+}
+
 /** The chats of a person, where none is open: after a reload the page knows of none. */
-function Chats() {
-  const { data, error, isLoading } = useAnswer<{ sessions: readonly ChatLine[] }>(
+function Chats({ isShown }: { isShown: boolean }) {
+  const { data, error, isLoading, reload } = useAnswer<{ sessions: readonly ChatLine[] }>(
     `/sessions?limit=${mostShown}`,
   )
+  useNewest(isShown, reload)
   if (isLoading) return <p role="status">Asking…</p>
   if (!data) return <Fault error={error} />
   if (data.sessions.length === 0) return <p>Open a chat first. Its runs then stand here.</p>
@@ -60,13 +71,20 @@ function Chats() {
 const timeOf = (at: string) =>
   new Date(at).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 
+interface Props {
+  readonly sessionId: string
+  readonly runId?: string
+  readonly isShown: boolean
+}
+
 /** The runs of a chat, and one of them step by step on one axis of time. */
-export function RunsView({ sessionId, runId }: { sessionId: string; runId?: string }) {
+export function RunsView({ sessionId, runId, isShown }: Props) {
   const path = sessionId && `/sessions/${encodeURIComponent(sessionId)}/runs?limit=${mostShown}`
   const { data, error, isLoading, reload } = useAnswer<{ runs: readonly RunLine[] }>(
     path || undefined,
   )
-  if (!sessionId) return <Chats />
+  useNewest(isShown, reload)
+  if (!sessionId) return <Chats isShown={isShown} />
   const shown = runId ?? data?.runs[0]?.runId
   return (
     <>
@@ -100,7 +118,7 @@ export function RunsView({ sessionId, runId }: { sessionId: string; runId?: stri
           ))}
         </ul>
       </section>
-      {shown && <RunTrace key={shown} sessionId={sessionId} runId={shown} />}
+      {shown && <RunTrace key={shown} sessionId={sessionId} runId={shown} isShown={isShown} />}
     </>
   )
 }
@@ -111,8 +129,9 @@ function aboutOf({ ms, calls, tools }: RunLine): string {
   return [took, `${calls} model call${calls === 1 ? '' : 's'}`, ...used].join(' · ')
 }
 
-function RunTrace({ sessionId, runId }: { sessionId: string; runId: string }) {
+function RunTrace({ sessionId, runId, isShown }: Props & { readonly runId: string }) {
   const { data, error, isLoading, reload } = useAnswer<Trace>(`/runs/${runId}/trace`)
+  useNewest(isShown, reload)
   if (isLoading) return <p role="status">Asking…</p>
   if (!data) return <Fault error={error} />
   const { status, steps, usage, cost, cut } = data
