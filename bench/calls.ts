@@ -13,6 +13,9 @@ import { CallPeer, packetsOf } from './support/call-peer.ts'
 const silenceMs = 600
 const patienceMs = 20_000
 const frameMs = 20
+/** How long a server is looked at that has nothing to do, and how long after its last call: what that has left is done by then. */
+const aloneMs = 8_000
+const settledMs = 15_000
 const operatorToken = 'the-token-of-the-operator'
 const question = 'How is the weather in Nairobi today?'
 /** What a chat beside the calls asks, and what it is answered: a word each 50 ms, for ten seconds. */
@@ -198,8 +201,8 @@ export async function benchCalls(print = console.log, counts = [1, 5, 10], quest
   const words = await packetsOf(await spoken())
   const oracle = { url, oracleDid, silence }
   try {
-    // The first call imports what calls need, and what is said in it is compiled: a server that runs has done both.
-    await measured({ oracle, words, count: 1, questions: 4 })
+    // The first calls import what calls need, and what is said in them is compiled: a server that runs has done both.
+    for (const count of [1, 3]) await measured({ oracle, words, count, questions: 6 })
     await inCall(oracle, async (peer) => {
       const from = performance.now()
       peer.type(slowly)
@@ -211,11 +214,12 @@ export async function benchCalls(print = console.log, counts = [1, 5, 10], quest
     })
     const alone = async (what: string) => {
       const before = await cost()
-      await sleep(5_000)
-      const share = ((await cost()).cpuMs - before.cpuMs) / 5_000
+      await sleep(aloneMs)
+      const share = ((await cost()).cpuMs - before.cpuMs) / aloneMs
       print(`${what} alone: ${(share * 100).toFixed(1)} % of a core.`)
       return share
     }
+    await sleep(settledMs)
     const idle = await alone('The server')
     for (const count of counts) await tell(count, '', idle)
     const others = fork(import.meta.filename, ['chat', url, oracleDid])
