@@ -47,8 +47,6 @@ export class Connection {
   readonly security: CallSecurity
   readonly #peer: RTCPeerConnection
   readonly #channel: RTCDataChannel
-  /** Of sound, and of the picture where there is one. */
-  readonly #senders: readonly (RTCRtpSender | undefined)[]
   readonly #options: ConnectionOptions
   readonly #beating: ReturnType<typeof setInterval>
   readonly #looking: ReturnType<typeof setInterval>
@@ -65,8 +63,9 @@ export class Connection {
       const channel = peer.createDataChannel('call')
       const opened = openedOf(channel)
       opened.catch(() => {}) // whoever waits for it hears of it; nobody does before the answer is there
-      const audio = peer.addTransceiver(options.microphone ?? 'audio', { direction: 'sendrecv' })
-      const video = call.callType === 'video' ? addPicture(peer, options.camera) : undefined
+      // Sound is first, then the picture where there is one: so are the senders and receivers.
+      peer.addTransceiver(options.microphone ?? 'audio', { direction: 'sendrecv' })
+      if (call.callType === 'video') addPicture(peer, options.camera)
       peer.ontrack = ({ track }) => {
         if (track.kind === 'audio') options.onSound(new MediaStream([track]))
       }
@@ -88,8 +87,7 @@ export class Connection {
       )
       await peer.setRemoteDescription({ type: 'answer', sdp: answer.sdp })
       await opened
-      const senders = [audio.sender, video?.sender]
-      return new Connection(options, callId, security, peer, channel, senders)
+      return new Connection(options, callId, security, peer, channel)
     } catch (error) {
       peer.close()
       if (callId !== undefined) end(options, callId)
@@ -103,14 +101,12 @@ export class Connection {
     security: CallSecurity,
     peer: RTCPeerConnection,
     channel: RTCDataChannel,
-    senders: readonly (RTCRtpSender | undefined)[],
   ) {
     this.#options = options
     this.callId = callId
     this.security = security
     this.#peer = peer
     this.#channel = channel
-    this.#senders = senders
     channel.onmessage = ({ data }) => {
       const frame = readFrame(data)
       if (frame && !this.#isOver) options.onFrame(frame)
@@ -125,14 +121,14 @@ export class Connection {
 
   send(frame: PageFrame): void {
     if (this.#channel.readyState !== 'open') return
-    // What is said is said at a place of the agent's sound: how far that was heard, only the page knows.
-    const [playing] = this.#peer.getReceivers()[0]?.getSynchronizationSources() ?? []
+    // What is said is said at a place of the agent's sound: how far that was heard, only the page knows (and not every one does).
+    const [playing] = this.#peer.getReceivers()[0]?.getSynchronizationSources?.() ?? []
     this.#channel.send(JSON.stringify({ ...frame, heard: playing?.rtpTimestamp }))
   }
 
   /** Sends another track, or none. */
   async replace(kind: 'audio' | 'video', track: MediaStreamTrack | null): Promise<void> {
-    await this.#senders[kind === 'audio' ? 0 : 1]?.replaceTrack(track)
+    await this.#peer.getSenders()[kind === 'audio' ? 0 : 1]?.replaceTrack(track)
   }
 
   /** The connection is of no use any more; another one takes its place. */
@@ -175,7 +171,6 @@ function addPicture(peer: RTCPeerConnection, camera: MediaStreamTrack | undefine
   })
   const codecs = RTCRtpReceiver.getCapabilities('video')?.codecs ?? []
   transceiver.setCodecPreferences(codecs.filter(({ mimeType }) => /vp8/i.test(mimeType)))
-  return transceiver
 }
 
 function openedOf(channel: RTCDataChannel): Promise<void> {

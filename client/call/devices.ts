@@ -1,5 +1,5 @@
 import type { LiveAgentSnapshot } from '../core/calls.ts'
-import { OracleError } from '../core/error.ts'
+import { OracleError, toOracleError } from '../core/error.ts'
 
 type Kind = 'audio' | 'video'
 
@@ -82,12 +82,10 @@ export class Devices {
       if (kind === 'audio') await this.mute(this.#isMuted)
     } catch (thrown) {
       if (this.#isClosed) return
-      const error = thrown instanceof OracleError ? thrown : unavailable(kind, thrown)
-      if (kind === 'audio') this.#isMuted = true
-      this.#options.tell({
-        error,
-        ...(kind === 'audio' ? { isMuted: true } : { isCameraOn: false }),
-      })
+      const error = toOracleError(thrown)
+      if (kind === 'video') return this.#options.tell({ error, isCameraOn: false })
+      this.#isMuted = true
+      this.#options.tell({ error, isMuted: true })
     }
   }
 

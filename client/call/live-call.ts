@@ -89,8 +89,8 @@ export class LiveCall {
         (id, chars) => this.#connection?.send({ type: 'spoken', id, chars }),
         () => tell({ voice: captions }),
       )
-    addEventListener('online', this.#isBack)
-    addEventListener('pagehide', this.#leaves)
+    addEventListener('online', this.#lose)
+    addEventListener('pagehide', this.#bye)
   }
 
   /** Opens the devices, calls, and comes back once the oracle is in the call. */
@@ -129,7 +129,7 @@ export class LiveCall {
 
   /** Ends the call here and at the oracle. */
   hangUp(): void {
-    this.#connection?.send({ type: 'bye' })
+    this.#bye()
     const { callId } = this.#connection ?? {}
     this.close('user')
     if (callId !== undefined) end(this.#options, callId)
@@ -140,8 +140,8 @@ export class LiveCall {
     this.#over.abort()
     clearInterval(this.#counting)
     this.#publish()
-    removeEventListener('online', this.#isBack)
-    removeEventListener('pagehide', this.#leaves)
+    removeEventListener('online', this.#lose)
+    removeEventListener('pagehide', this.#bye)
     this.#hearing?.close()
     this.#voice?.drop()
     this.#devices.close()
@@ -151,11 +151,6 @@ export class LiveCall {
     setTimeout(() => connection?.close(), 100)
     this.#sound.close()
     this.#options.onEnd(by, error)
-  }
-
-  /** Of those who have to be consented to, the server is told its own. */
-  get #consent(): string | undefined {
-    return this.#options.about.consent
   }
 
   #demandConsent(needed: string | undefined): void {
@@ -171,7 +166,7 @@ export class LiveCall {
   }
 
   #demandGoing(): void {
-    if (this.#over.signal.aborted) throw new OracleError('call_ended', 'The call is over.')
+    if (this.#over.signal.aborted) throw ended()
   }
 
   async #connect(replaces: string | undefined): Promise<void> {
@@ -179,7 +174,8 @@ export class LiveCall {
     this.#calledAt.push(Date.now())
     const connection = await Connection.open({
       ...{ client, oracleDid, overrides, call, replaces },
-      ...{ consent: this.#consent, iceServers: about.iceServers },
+      // Of those who have to be consented to, the server is told its own.
+      ...{ consent: about.consent, iceServers: about.iceServers },
       microphone: this.#devices.track('audio'),
       camera: this.#devices.track('video'),
       onSound: (stream) => this.#sound.play(stream),
@@ -198,9 +194,9 @@ export class LiveCall {
     this.#options.tell({ callId, security, isConnecting: false })
   }
 
-  #isBack = () => this.#connection?.lose()
+  #lose = () => this.#connection?.lose()
 
-  #leaves = () => this.#connection?.send({ type: 'bye' })
+  #bye = () => this.#connection?.send({ type: 'bye' })
 
   /** The connection is lost: the call is made again, and takes the old one's place. */
   async #comeBack(): Promise<void> {
@@ -264,17 +260,15 @@ export class LiveCall {
       const { type, ...approval } = frame
       tell({ approval })
     } else if (frame.type === 'decided') tell({ approval: null })
-    else if (frame.type === 'notice') this.#notice(frame)
-    else if (frame.type === 'ended') {
-      if (frame.by === 'lost') this.#connection?.lose()
+    else if (frame.type === 'notice') {
+      const { code, text } = frame
+      // The server goes down: another one takes the call.
+      if (code === 'MOVING') this.#lose()
+      else tell({ notice: { code, text } })
+    } else if (frame.type === 'ended') {
+      if (frame.by === 'lost') this.#lose()
       else this.close(frame.by)
     }
-  }
-
-  #notice({ code, text }: Extract<AgentFrame, { type: 'notice' }>): void {
-    // The server goes down: another one takes the call.
-    if (code === 'MOVING') this.#connection?.lose()
-    else this.#options.tell({ notice: { code, text } })
   }
 
   #stands(state: Extract<AgentFrame, { type: 'state' }>['state']): void {
@@ -298,7 +292,7 @@ export class LiveCall {
   }
 }
 
-const ended = (cause: OracleError) =>
-  cause.code === 'unauthorized'
+const ended = (cause?: OracleError) =>
+  cause?.code === 'unauthorized'
     ? cause
-    : new OracleError('call_ended', 'The call is over.', { cause, serverCode: cause.serverCode })
+    : new OracleError('call_ended', 'The call is over.', { cause, serverCode: cause?.serverCode })

@@ -80,12 +80,17 @@ function connectionClass(devices: FakeDevices) {
     ontrack: ((event: { track: { kind: string } }) => void) | null = null
     onconnectionstatechange: (() => void) | null = null
     #packets = 0
+    #playing: { rtpTimestamp: number }[] = []
+    readonly #senders: { replaceTrack(track: FakeTrack | null): Promise<void> }[] = []
 
     constructor() {
       onTestFinished(() => this.#peer.close())
       this.#peer.connectionStateChange.subscribe(() => this.onconnectionstatechange?.())
       this.#peer.onTrack.subscribe((track) => {
-        track.onReceiveRtp.subscribe(() => this.#packets++)
+        track.onReceiveRtp.subscribe(({ header }) => {
+          this.#packets++
+          this.#playing = [{ rtpTimestamp: header.timestamp }]
+        })
         this.ontrack?.({ track: { kind: track.kind } })
       })
     }
@@ -121,10 +126,15 @@ function connectionClass(devices: FakeDevices) {
       const isKind = typeof track === 'string'
       this.#peer.addTransceiver(isKind ? track : track.kind, { direction })
       devices.sent.push(isKind ? undefined : track)
-      const replaceTrack = async (other: FakeTrack | null) =>
-        void devices.sent.push(other ?? undefined)
-      return { sender: { replaceTrack }, setCodecPreferences() {} }
+      this.#senders.push({
+        replaceTrack: async (other) => void devices.sent.push(other ?? undefined),
+      })
+      return { setCodecPreferences() {} }
     }
+
+    getSenders = () => this.#senders
+
+    getReceivers = () => [{ getSynchronizationSources: () => this.#playing }]
 
     async setLocalDescription() {
       await this.#peer.setLocalDescription(await this.#peer.createOffer())

@@ -42,7 +42,9 @@ async function calling(isReplaced: boolean) {
       channels.push(channel)
       return channel
     }
-    addTransceiver = () => ({ sender: {} })
+    addTransceiver() {}
+    // A page whose browser does not tell what it plays.
+    getReceivers = () => [{}]
     async setLocalDescription() {}
     async setRemoteDescription() {
       channels.at(-1)?.onopen?.()
