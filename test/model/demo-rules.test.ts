@@ -288,15 +288,22 @@ describe('a list that a tool gave', () => {
   })
 
   it.each([
-    ['Shorter answers, please.', 'short'],
-    ['Be brief', 'short'],
-    ['longer answers please', 'long'],
-  ])('keeps how long somebody wants answers to be, for "%s"', async (said, length) => {
+    ['Shorter answers, please.', { length: 'short' }],
+    ['Be brief', { length: 'short' }],
+    ['longer answers please', { length: 'long' }],
+    ['Speak more formally', { formality: 'formal' }],
+    ['please be a little less formal with me', { formality: 'casual' }],
+    ['Could you be more friendly?', { tone: 'friendly' }],
+    [
+      'Be formal and brief, and answer in French',
+      { formality: 'formal', length: 'short', language: 'French' },
+    ],
+  ])('keeps how somebody wants to be answered, for "%s"', async (said, kept) => {
     await using app = await testApp({ plugins: [memory, payments, preferences, registry], model })
     const user = await app.user()
     const { tools, text } = await user.say(said)
     expect(tools.filter((name) => name !== 'list_capabilities')).toEqual(['set_user_preferences'])
-    expect((await user.get('/user-preferences')).body.userPreferences).toEqual({ length })
+    expect((await user.get('/user-preferences')).body.userPreferences).toEqual(kept)
     expect(text).toContain('the sentences of my rules stay as they are')
   })
 

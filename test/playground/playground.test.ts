@@ -114,6 +114,8 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     await page.reload()
     await page.getByRole('main').getByRole('link', { name: 'Hello, runs' }).click()
     await page.getByRole('heading', { name: 'Step by step' }).waitFor()
+    await page.getByRole('link', { name: 'Other chats' }).click()
+    await page.getByRole('main').getByRole('link', { name: 'Hello, runs' }).waitFor()
     expect(complaints).toEqual([])
   })
 

@@ -6,7 +6,7 @@ import { fillArguments } from './read/arguments.ts'
 import { clausesOf } from './read/clauses.ts'
 import { fromListed } from './listed.ts'
 import { matches } from './read/match.ts'
-import { namesIn } from './read/phrases.ts'
+import { isManner, namesIn } from './read/phrases.ts'
 import { askFor, tellFault, tellResult } from './render.ts'
 import { fieldsOf } from './read/schema.ts'
 import { asksForLength, asksWhatThereIs, introduction, longAnswer } from './speech.ts'
@@ -221,7 +221,7 @@ async function conclusion(
 
 /** What is said where somebody wishes for other answers: the wish is kept, and the rules speak as before. */
 function ownStyle(turn: KnownTurn, done: KnownTurn['results']): string[] {
-  const wishes = namesIn(turn.said, '').some(({ sort }) => sort === 'language' || sort === 'length')
+  const wishes = namesIn(turn.said, '').some(({ sort }) => sort === 'language' || isManner(sort))
   const isKept = done.some(({ failed }) => !failed)
   return wishes && isKept
     ? ['A real model keeps to that; the sentences of my rules stay as they are.']

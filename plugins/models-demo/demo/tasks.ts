@@ -5,7 +5,7 @@ import { withAnswer } from './answers.ts'
 import { fillArguments, sortOf } from './read/arguments.ts'
 import { clausesOf } from './read/clauses.ts'
 import { matches, type Described, type Match } from './read/match.ts'
-import { namesIn, type Name } from './read/phrases.ts'
+import { manners, namesIn, type Name } from './read/phrases.ts'
 import { fieldsOf, type Field, type JsonSchema } from './read/schema.ts'
 import type { KnownTurn } from './turn.ts'
 import { beginsARequest, deed, meaning } from './read/words.ts'
@@ -104,8 +104,8 @@ export function likely(clause: string, tools: readonly ToolSpec[]): ToolSpec | u
   return best(clause, tools, () => true)
 }
 
-/** What of a person's wishes a tool may keep, for "call me Ana", "answer in French" and "shorter answers". */
-const kept = new Set<Name['sort']>(['user', 'agent', 'language', 'length'])
+/** What of a person's wishes a tool may keep, for "call me Ana", "answer in French" and "speak more formally". */
+const kept = new Set<Name['sort']>(['user', 'agent', 'language', ...manners])
 
 /** A tool that keeps how somebody wants to be talked to. */
 export function forNames(text: string, tools: readonly ToolSpec[]): ToolSpec | undefined {

@@ -26,3 +26,6 @@ export function go(...parts: readonly string[]) {
 
 /** Stands in the address of a chat in which nothing was said: its session is made by the first words. */
 export const newChat = 'new'
+
+/** Stands in the address of the runs where a chat is to be chosen. */
+export const allChats = 'chats'

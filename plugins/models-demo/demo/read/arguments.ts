@@ -14,7 +14,16 @@ import {
   unitOfField,
 } from './fitting.ts'
 import { inUtc, isAway, isTime, momentFor, momentIn, type Now } from './moments.ts'
-import { afterOrder, explicitValue, namesIn, reported, splitList, type Name } from './phrases.ts'
+import {
+  afterOrder,
+  explicitValue,
+  isManner,
+  manners,
+  namesIn,
+  reported,
+  splitList,
+  type Name,
+} from './phrases.ts'
 import { alternativeFor, fieldsOf, type Field, type JsonSchema } from './schema.ts'
 import { stem, words } from './words.ts'
 
@@ -263,7 +272,7 @@ function nameFor(field: Field, names: readonly Name[], alone: boolean): string |
   const name =
     open.find((one) => one.sort === sort && sort !== undefined) ??
     (field.required && (sort === 'place' || alone)
-      ? open.find((one) => one.sort !== 'user' && one.sort !== 'agent' && one.sort !== 'length')
+      ? open.find((one) => one.sort !== 'user' && one.sort !== 'agent' && !isManner(one.sort))
       : undefined)
   if (!name) return undefined
   name.used = true
@@ -280,7 +289,10 @@ export function sortOf({ name, schema }: Field): Name['sort'] {
   if (isName && own.some((word) => ['agent', 'assistant', 'bot', 'oracle'].includes(word)))
     return 'agent'
   if (own.includes('language')) return 'language'
-  if (own.includes('length') && says.some((word) => /^(answer|repl)/.test(word))) return 'length'
+  const manner = manners.find((one) => own.includes(one))
+  // A river has a length, too.
+  if (manner && (manner !== 'length' || says.some((word) => /^(answer|repl)/.test(word))))
+    return manner
   if (says.some((word) => places.has(word))) return 'place'
   return isName ? 'thing' : undefined
 }

@@ -1,10 +1,15 @@
 import { beginsARequest, stem, words } from './words.ts'
 
+/** What of its manners a person wishes of an agent: words that stand for a wish, as a name stands for somebody. */
+export const manners = ['length', 'formality', 'tone'] as const
+type Manner = (typeof manners)[number]
+export const isManner = (sort: Name['sort']): sort is Manner => manners.some((one) => one === sort)
+
 /** Words of a sentence that read like a name. */
 export interface Name {
   readonly text: string
   /** What the name belongs to, by the words before it; undefined when they do not tell. */
-  readonly sort: 'place' | 'user' | 'agent' | 'language' | 'length' | 'thing' | undefined
+  readonly sort: 'place' | 'user' | 'agent' | 'language' | 'thing' | Manner | undefined
   /** Set when an argument has the name. */
   used: boolean
 }
@@ -41,16 +46,28 @@ const beforeCapitals = [
   ['agent', '[Yy]ou are'],
 ] as const
 
-/** How long somebody wants answers to be: "shorter answers, please", "be brief". */
-const lengths = [
-  ['short', /\b(?:short(?:er)?|brief(?:er)?|concise) (?:answers|replies|messages)\b/iu],
+const talk = String.raw`\b(?:be|speak|talk|write|answer|reply|sound)(?: to me| with me)?(?: a (?:bit|little))?`
+
+/** How somebody wants to be answered: "shorter answers, please", "be brief", "speak more formally". */
+const wishes: readonly (readonly [Manner, text: string, form: RegExp])[] = [
+  ['length', 'short', /\b(?:short(?:er)?|brief(?:er)?|concise) (?:answers|replies|messages)\b/iu],
   [
+    'length',
     'short',
-    /\b(?:be|keep (?:it|your answers)) (?:more )?(?:short(?:er)?|brief(?:er)?|concise)\b/iu,
+    /\b(?:be|keep (?:it|your answers)) (?:\w+ and )?(?:more )?(?:short(?:er)?|brief(?:er)?|concise)\b/iu,
   ],
-  ['long', /\b(?:long(?:er)?|more detailed) (?:answers|replies|messages)\b/iu],
-  ['long', /\bbe more (?:detailed|verbose)\b/iu],
-] as const
+  ['length', 'long', /\b(?:long(?:er)?|more detailed) (?:answers|replies|messages)\b/iu],
+  ['length', 'long', /\bbe more (?:detailed|verbose)\b/iu],
+  ['formality', 'formal', new RegExp(`${talk} (?:more )?formal(?:ly)?\\b`, 'iu')],
+  [
+    'formality',
+    'casual',
+    new RegExp(`${talk} (?:less formal|(?:more )?(?:casual|informal))(?:ly)?\\b`, 'iu'),
+  ],
+  ...['friendly', 'warm', 'polite', 'serious', 'cheerful'].map(
+    (tone) => ['tone', tone, new RegExp(`${talk} (?:more )?${tone}(?:ly)?\\b`, 'iu')] as const,
+  ),
+]
 
 /** The names in a sentence. When no name has a capital, the words after a preposition count: people write in lower case too. */
 export function namesIn(sentence: string, tool: string): Name[] {
@@ -72,9 +89,9 @@ export function namesIn(sentence: string, tool: string): Name[] {
       new RegExp(`\\b(?:${before})\\s+((?:${capitalised})${joined})`, 'gu'),
     ))
       add(match[1] ?? '', match.index, sort)
-  for (const [length, form] of lengths) {
+  for (const [sort, text, form] of wishes) {
     const at = form.exec(sentence)?.index
-    if (at !== undefined) found.push({ text: length, at, sort: 'length' })
+    if (at !== undefined) found.push({ text, at, sort })
   }
   for (const match of sentence.matchAll(
     new RegExp(String.raw`\b(?:in|at|near|around)\s+((?:${capitalised})${joined})`, 'gu'),

@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'react'
 import { Fault, Json, useAnswer } from 'oracle-runtime-client/view'
 import { AtStep } from '../parts/at-step.tsx'
 import { Timeline, type Step } from '../parts/timeline.tsx'
-import { to } from '../route.ts'
+import { allChats, to } from '../route.ts'
 import './views.css'
 import './runs.css'
 
@@ -42,7 +42,7 @@ function useNewest(isShown: boolean, reload: () => void) {
   }, [isShown, reload])
 }
 
-/** The chats of a person, where none is open: after a reload the page knows of none. */
+/** The chats of a person, where one is to be chosen: after a reload the page knows of none. */
 function Chats({ isShown }: { isShown: boolean }) {
   const { data, error, isLoading, reload } = useAnswer<{ sessions: readonly ChatLine[] }>(
     `/sessions?limit=${mostShown}`,
@@ -79,12 +79,13 @@ interface Props {
 
 /** The runs of a chat, and one of them step by step on one axis of time. */
 export function RunsView({ sessionId, runId, isShown }: Props) {
-  const path = sessionId && `/sessions/${encodeURIComponent(sessionId)}/runs?limit=${mostShown}`
+  const isOfChat = sessionId !== '' && sessionId !== allChats
+  const path = isOfChat && `/sessions/${encodeURIComponent(sessionId)}/runs?limit=${mostShown}`
   const { data, error, isLoading, reload } = useAnswer<{ runs: readonly RunLine[] }>(
     path || undefined,
   )
   useNewest(isShown, reload)
-  if (!sessionId) return <Chats isShown={isShown} />
+  if (!isOfChat) return <Chats isShown={isShown} />
   const shown = runId ?? data?.runs[0]?.runId
   return (
     <>
@@ -94,7 +95,10 @@ export function RunsView({ sessionId, runId, isShown }: Props) {
       </p>
       <section className="card" aria-labelledby="runs-of-chat">
         <div className="row spread wrap">
-          <h2 id="runs-of-chat">Runs of this chat</h2>
+          <h2 id="runs-of-chat" className="grow">
+            Runs of this chat
+          </h2>
+          <a href={to('runs', allChats)}>Other chats</a>
           <button type="button" className="quiet" onClick={reload}>
             Read again
           </button>
