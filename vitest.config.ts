@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
+const options = ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source']
 const older = join(import.meta.dirname, 'test/older-peers/node_modules')
 
 // Workers, and the servers that tests start in processes of their own, take what others have compiled: half of a start's CPU.
@@ -22,7 +23,7 @@ export default defineConfig({
     retry: process.env.CI ? 1 : 0,
     pool: 'forks',
     maxWorkers: 2,
-    execArgv: ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source'],
+    execArgv: options,
     projects: [
       {
         extends: true,
@@ -32,6 +33,11 @@ export default defineConfig({
           exclude: ['test/client/**', '**/node_modules/**'],
           // Node reads what it runs in production by itself, and a file begins with a quarter less of processor time.
           experimental: { viteModuleRunner: false, nodeLoader: false },
+          globalSetup: join(import.meta.dirname, 'test/support/prebuild.ts'),
+          execArgv: [
+            ...options,
+            `--import=${join(import.meta.dirname, 'test/support/quick-imports.ts')}`,
+          ],
         },
       },
       {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Delta, Model, ModelRequest } from '#core'
@@ -13,9 +13,9 @@ import { GenerateModel } from '../../plugins/models-google/model.ts'
 import { ChatModel } from '../../plugins/models-openai/chat/model.ts'
 import { compatible } from '../../plugins/models-openai/compatible.ts'
 import { openResponses } from '../../plugins/models-openai/responses/open.ts'
+import { bareEnv, fromSources, root } from '../support/process.ts'
 import { checkModel } from '../../cli/model-check.ts'
 
-const root = resolve(import.meta.dirname, '../..')
 const script = join(root, 'cli/main.ts')
 
 /** Runs the command in a folder with these files, and with these variables alone. */
@@ -29,11 +29,11 @@ async function models(
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content)
   if (hasPackages) symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
-  const child = spawn(
-    process.execPath,
-    ['--conditions=oracle-runtime-source', script, 'models', ...args],
-    { cwd: folder, env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] },
-  )
+  const child = spawn(process.execPath, [...fromSources, script, 'models', ...args], {
+    cwd: folder,
+    env: { ...bareEnv(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const [out, err, code] = await Promise.all([
     text(child.stdout),
     text(child.stderr),

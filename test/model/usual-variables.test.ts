@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { fakeProvider, testApp } from '#core/testing'
 import { callerOf } from '../support/caller.ts'
-import { root, startServer } from '../support/process.ts'
+import { bareEnv, root, startServer } from '../support/process.ts'
 
 interface Provider {
   readonly name: string
@@ -113,7 +113,7 @@ describe('a whole process with keys of all providers', () => {
     const inspected = await promisify(execFile)(
       process.execPath,
       ['--conditions=oracle-runtime-source', join(root, 'cli/main.ts'), 'inspect'],
-      { cwd: root, env: { PATH: process.env.PATH, ...env, ...quiet, MODEL: 'anthropic/a' } },
+      { cwd: root, env: { ...bareEnv(), ...env, ...quiet, MODEL: 'anthropic/a' } },
     ).catch((error: { stdout: string; stderr: string }) => error)
     const all = [server.output(), health, broken.output(), inspected.stdout, inspected.stderr]
     expect(inspected.stdout.length).toBeGreaterThan(100)

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { fromSources } from './process.ts'
 
 /** A real process that runs a script of `test/support` and prints lines. */
 export interface Child {
@@ -25,11 +26,9 @@ export function killChildren(): void {
 /** Starts a script of `test/support` in a process of its own. */
 export function startChild(script: string, args: readonly string[]): Child {
   const path = fileURLToPath(new URL(script, import.meta.url))
-  const child = spawn(
-    process.execPath,
-    ['--disable-warning=ExperimentalWarning', '--expose-gc', path, ...args],
-    { stdio: ['pipe', 'pipe', 'pipe'] },
-  )
+  const child = spawn(process.execPath, [...fromSources, '--expose-gc', path, ...args], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
   started.add(child)
   // A process that died does not hear what it is told.
   child.stdin.on('error', () => undefined)

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { Homeserver } from '../../plugins/messaging/testing/homeserver.ts'
 import { Person } from '../../plugins/messaging/testing/person.ts'
 import { messagingEnv, oracleId, oraclePassword, waitFor } from './open-oracle.ts'
-import { root } from './process.ts'
+import { bareEnv, fromSources, root } from './process.ts'
 
 const run = promisify(execFile)
 /** Shorter words stand in a log by chance. */
@@ -53,11 +53,7 @@ export class MessagingProcess {
     const before = this.#printed.length
     const child = spawn(
       process.execPath,
-      [
-        '--disable-warning=ExperimentalWarning',
-        '--conditions=oracle-runtime-source',
-        resolve(root, 'test/support/messaging-server.ts'),
-      ],
+      [...fromSources, resolve(root, 'test/support/messaging-server.ts')],
       { cwd: root, env: { ...this.#env, ...more }, stdio: ['pipe', 'pipe', 'pipe'] },
     )
     this.#child = child
@@ -132,8 +128,7 @@ export class MessagingScene {
 
   /** What a script prints that has the variables of an oracle. */
   async printedBy(script: string, ...args: string[]): Promise<string> {
-    const options = ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source']
-    const program = [...options, resolve(root, script), ...args]
+    const program = [...fromSources, resolve(root, script), ...args]
     const { stdout } = await run(process.execPath, program, {
       cwd: root,
       env: this.#envOf('script'),
@@ -143,8 +138,7 @@ export class MessagingScene {
 
   #envOf(name: string): Record<string, string> {
     return {
-      PATH: process.env.PATH ?? '',
-      HOME: process.env.HOME ?? '',
+      ...bareEnv(),
       NODE_ENV: 'test',
       PORT: '0',
       LOG_LEVEL: 'info',

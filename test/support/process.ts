@@ -3,10 +3,17 @@ import { once } from 'node:events'
 import { resolve } from 'node:path'
 
 /** What a process needs whose environment is otherwise a test's own; without the last it compiles everything by itself. */
-export function bareEnv(): Record<string, string | undefined> {
-  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
+export function bareEnv(): Record<string, string> {
+  const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env
   return { PATH, HOME, NODE_COMPILE_CACHE }
 }
+
+/** What Node is told that runs a script of the project from its sources, as quickly as `npm start` does. */
+export const fromSources = [
+  '--disable-warning=ExperimentalWarning',
+  '--conditions=oracle-runtime-source',
+  `--import=${resolve(import.meta.dirname, 'quick-imports.ts')}`,
+]
 
 /** The folder of the project. */
 export const root = resolve(import.meta.dirname, '../..')
@@ -31,20 +38,11 @@ export function startServer(
   cwd = root,
   args: readonly string[] = [],
 ): ServerProcess {
-  const child = spawn(
-    process.execPath,
-    [
-      '--disable-warning=ExperimentalWarning',
-      '--conditions=oracle-runtime-source',
-      resolve(root, script),
-      ...args,
-    ],
-    {
-      cwd,
-      env: { ...bareEnv(), PORT: '0', ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    },
-  )
+  const child = spawn(process.execPath, [...fromSources, resolve(root, script), ...args], {
+    cwd,
+    env: { ...bareEnv(), PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let printed = ''
   const exited = once(child, 'exit').then(
     ([code, signal]) => (code ?? signal) as number | NodeJS.Signals,

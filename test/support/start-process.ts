@@ -1,5 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { fromSources } from './process.ts'
 
 /** A process that a test started. */
 export interface Started {
@@ -14,7 +15,7 @@ export function startProcess(script: string, env: Readonly<Record<string, string
   const path = new URL(`../../${script}`, import.meta.url).pathname
   const child = fork(path, {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    execArgv: ['--disable-warning=ExperimentalWarning', '--conditions=oracle-runtime-source'],
+    execArgv: fromSources,
     env: { ...process.env, ...env },
   })
   const exited = once(child, 'exit')

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { bareEnv } from './process.ts'
 
 /** What a watched server tells of itself. */
 export interface Watched {
@@ -33,7 +34,7 @@ export class WatchedServer implements AsyncDisposable {
       ],
       {
         env: {
-          PATH: process.env.PATH,
+          ...bareEnv(),
           NODE_ENV: 'test',
           DATA_DIR: ':memory:',
           RATE_LIMIT_PER_MINUTE: '1000000',

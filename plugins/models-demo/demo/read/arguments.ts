@@ -14,16 +14,8 @@ import {
   unitOfField,
 } from './fitting.ts'
 import { inUtc, isAway, isTime, momentFor, momentIn, type Now } from './moments.ts'
-import {
-  afterOrder,
-  explicitValue,
-  isManner,
-  manners,
-  namesIn,
-  reported,
-  splitList,
-  type Name,
-} from './phrases.ts'
+import { isManner, manners } from './manners.ts'
+import { afterOrder, explicitValue, namesIn, reported, splitList, type Name } from './phrases.ts'
 import { alternativeFor, fieldsOf, type Field, type JsonSchema } from './schema.ts'
 import { stem, words } from './words.ts'
 

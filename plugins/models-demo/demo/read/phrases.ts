@@ -1,9 +1,5 @@
+import { wishes, type Manner } from './manners.ts'
 import { beginsARequest, stem, words } from './words.ts'
-
-/** What of its manners a person wishes of an agent: words that stand for a wish, as a name stands for somebody. */
-export const manners = ['length', 'formality', 'tone'] as const
-type Manner = (typeof manners)[number]
-export const isManner = (sort: Name['sort']): sort is Manner => manners.some((one) => one === sort)
 
 /** Words of a sentence that read like a name. */
 export interface Name {
@@ -45,29 +41,6 @@ const beforeCapitals = [
   ['user', "I am|I'm"],
   ['agent', '[Yy]ou are'],
 ] as const
-
-const talk = String.raw`\b(?:be|speak|talk|write|answer|reply|sound)(?: to me| with me)?(?: a (?:bit|little))?`
-
-/** How somebody wants to be answered: "shorter answers, please", "be brief", "speak more formally". */
-const wishes: readonly (readonly [Manner, text: string, form: RegExp])[] = [
-  ['length', 'short', /\b(?:short(?:er)?|brief(?:er)?|concise) (?:answers|replies|messages)\b/iu],
-  [
-    'length',
-    'short',
-    /\b(?:be|keep (?:it|your answers)) (?:\w+ and )?(?:more )?(?:short(?:er)?|brief(?:er)?|concise)\b/iu,
-  ],
-  ['length', 'long', /\b(?:long(?:er)?|more detailed) (?:answers|replies|messages)\b/iu],
-  ['length', 'long', /\bbe more (?:detailed|verbose)\b/iu],
-  ['formality', 'formal', new RegExp(`${talk} (?:more )?formal(?:ly)?\\b`, 'iu')],
-  [
-    'formality',
-    'casual',
-    new RegExp(`${talk} (?:less formal|(?:more )?(?:casual|informal))(?:ly)?\\b`, 'iu'),
-  ],
-  ...['friendly', 'warm', 'polite', 'serious', 'cheerful'].map(
-    (tone) => ['tone', tone, new RegExp(`${talk} (?:more )?${tone}(?:ly)?\\b`, 'iu')] as const,
-  ),
-]
 
 /** The names in a sentence. When no name has a capital, the words after a preposition count: people write in lower case too. */
 export function namesIn(sentence: string, tool: string): Name[] {
