@@ -8,6 +8,14 @@ const older = join(import.meta.dirname, 'test/older-peers/node_modules')
 // Workers, and the servers that tests start in processes of their own, take what others have compiled: half of a start's CPU.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'node-compile-cache')
 
+// What takes longest, and shows once more with whole processes and a browser what shorter files show. CI has it run last.
+const longest = [
+  'test/playground/call-*.test.ts',
+  'test/turns/{rolling,fleet}.test.ts',
+  'plugins/{messaging/test/kills,payments/killed,memory/test/killed}.test.ts',
+]
+const { TEST_LONGEST } = process.env
+
 export default defineConfig({
   resolve: { conditions: ['oracle-runtime-source'] },
   ssr: { resolve: { conditions: ['oracle-runtime-source'] } },
@@ -29,8 +37,13 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'all',
-          include: ['{core,plugins,examples,test}/**/*.test.ts'],
-          exclude: ['test/client/**', '**/node_modules/**'],
+          include:
+            TEST_LONGEST === 'only' ? longest : ['{core,plugins,examples,test}/**/*.test.ts'],
+          exclude: [
+            'test/client/**',
+            '**/node_modules/**',
+            ...(TEST_LONGEST === 'later' ? longest : []),
+          ],
           // Node reads what it runs in production by itself, and a file begins with a quarter less of processor time.
           experimental: { viteModuleRunner: false, nodeLoader: false },
           globalSetup: join(import.meta.dirname, 'test/support/prebuild.ts'),
