@@ -11,8 +11,10 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'node-compile-cache')
 // What takes longest, and shows once more with whole processes and a browser what shorter files show. CI has it run last.
 const longest = [
   'test/playground/call-*.test.ts',
-  'test/turns/{rolling,fleet}.test.ts',
-  'plugins/{messaging/test/kills,payments/killed,memory/test/killed}.test.ts',
+  'test/{installed-app,kept/own-processes,model/carried-turns,agent/takeover}.test.ts',
+  'test/turns/{rolling,fleet,fencing}.test.ts',
+  'plugins/{messaging/test/kills,payments/killed,memory/test/killed,memory/test/poison}.test.ts',
+  'plugins/calls/test/{odd-media,conversation/coming-back}.test.ts',
 ]
 const { TEST_LONGEST } = process.env
 
