@@ -179,6 +179,8 @@ await describeWith('postgres', 'a PostgreSQL that kills connections', (url) => {
           [name],
         )
     })()
+    const stopKilling = () => ((isOver = true), killing)
+    onTestFinished(stopKilling)
     const heard = new Set<string>()
     const insist = async (first: Promise<string>, phone: Phone) => {
       let answer = await first
@@ -193,8 +195,7 @@ await describeWith('postgres', 'a PostgreSQL that kills connections', (url) => {
         return insist(phone.type('Amina'), phone)
       }),
     )
-    isOver = true
-    await killing
+    await stopKilling()
     expect(new Set(ends)).toEqual(new Set(['CON Your e-mail address, or 1 to skip:\n0. Back']))
     expect([...heard].every((answer) => answer === unavailable)).toBe(true)
     await expect

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
-import type { Reporter, TestModule } from 'vitest/node'
+import type { Reporter, TestCase, TestModule } from 'vitest/node'
 
 /** What a run leaves for a second one, which runs only the files that failed. */
 interface Leftover {
@@ -40,9 +40,13 @@ export default class ClosingLine implements Reporter {
     }))
     // A file may stand in two projects; a second run then runs it in both.
     const failed = new Set(counted.flatMap(({ file, counts }) => (counts.failed > 0 ? file : [])))
+    const red: string[] = []
     for (const module of modules)
-      for (const test of module.children.allTests())
-        if (test.diagnostic()?.flaky) second.push(`${module.relativeModuleId}: ${test.fullName}`)
+      for (const test of module.children.allTests()) {
+        const told = `${module.relativeModuleId}: ${test.fullName}${whyOf(test)}`
+        if (test.diagnostic()?.flaky) second.push(told)
+        if (test.result().state === 'failed') red.push(told)
+      }
     const [ofFiles, ofNoFile] = errorsOf(errors)
     for (const file of ofFiles) failed.add(file)
     for (const error of ofNoFile) say(`Outside of every file: ${error}`)
@@ -52,6 +56,7 @@ export default class ClosingLine implements Reporter {
     if (path && !first && ofNoFile.length === 0)
       writeFileSync(path, JSON.stringify({ failed: [...failed], others: ofOthers }))
     for (const file of first ? [] : failed) say(`Failed: ${file}`)
+    for (const test of red.slice(0, 50)) say(`Red: ${test}`)
     for (const file of first?.failed ?? []) say(`Failed at first, so look into this file: ${file}`)
     for (const name of second) say(`Passed at the second try only, so look into this test: ${name}`)
     addTo(ofFailed, ofOthers)
@@ -70,6 +75,12 @@ function errorsOf(errors: readonly unknown[]): [files: string[], ofNoFile: strin
     files.map((path) => relative(process.cwd(), path)),
     others.map((error) => String((error as { message?: unknown }).message ?? error).slice(0, 500)),
   ]
+}
+
+/** The first words of what a test failed by, at its last try or at one before. */
+function whyOf(test: TestCase): string {
+  const said = test.result().errors?.map(({ message }) => message.split('\n', 1)[0]!.slice(0, 300))
+  return said?.length ? ` (${said.join('; then ')})` : ''
 }
 
 const say = (line: string) => process.stdout.write(`\n${line}\n`)

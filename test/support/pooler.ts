@@ -53,6 +53,17 @@ export interface Pooler {
 
 /** Starts a PgBouncer before the server of a database, with no setting that knows of our server. */
 export async function startPooler(target: string): Promise<Pooler> {
+  // Between the moment in which a port is found free and the bouncer's own, somebody else may take it.
+  for (let tries = 1; ; tries++) {
+    try {
+      return await startOnce(target)
+    } catch (error) {
+      if (tries === 3) throw error
+    }
+  }
+}
+
+async function startOnce(target: string): Promise<Pooler> {
   const to = new URL(target)
   const folder = mkdtempSync(join(tmpdir(), 'oracle-pooler-'))
   const port = await freePort()
@@ -82,10 +93,10 @@ max_client_conn = 400
   let said = ''
   bouncer.stderr.on('data', (bytes: Buffer) => (said += bytes.toString()))
   const ended = once(bouncer, 'exit')
-  while (!(await answers(port))) {
+  do {
     if (bouncer.exitCode !== null) throw new Error(`PgBouncer did not start: ${said}`)
     await sleep(50)
-  }
+  } while (!(await answers(port)))
   const url = new URL(target)
   url.hostname = '127.0.0.1'
   url.port = String(port)
