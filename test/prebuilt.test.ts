@@ -86,6 +86,37 @@ describe('files of a checkout that find each other', () => {
     expect(await told(program)).toEqual([4, 1])
   })
 
+  it('get by a name what their own package and its packages mean by it', async () => {
+    const name = (means: string, type = 'module') =>
+      JSON.stringify({ type, imports: { '#name': means }, exports: './index.js' })
+    const own = (path: string, format = 'export const own =') =>
+      write(path, `${format} ${JSON.stringify(path)}`)
+    write('package.json', name('./ours.ts'))
+    write('plugins/package/package.json', name('./theirs.js', 'commonjs'))
+    for (const folder of ['', 'plugins/packages/']) {
+      write(`${folder}node_modules/library/package.json`, name('./index.js'))
+      own(`${folder}node_modules/library/index.js`)
+    }
+    own('ours.ts')
+    own('plugins/package/theirs.js', 'exports.own =')
+    const says = `export { own as named } from '#name'\nexport { own as library } from 'library'`
+    for (const folder of ['', 'plugins/', 'plugins/packages/'])
+      write(`${folder}says.ts`, `${says}\nexport { sep } from 'node:path'`)
+    // Of CommonJS: TypeScript in a package without modules.
+    write('plugins/package/says.ts', `exports.named = require('#name').own`)
+    const from = ['', 'plugins/', 'plugins/packages/', 'plugins/package/']
+    write('main.ts', from.map((at, i) => `export * as from${i} from './${at}says.ts'`).join('\n'))
+    const program = `${finding}
+      console.log(JSON.stringify(Object.values(await import(main)).map(({ named, library }) => [named, library])))`
+    const ours = 'node_modules/library/index.js'
+    expect(await told(program)).toEqual([
+      ['ours.ts', ours],
+      ['ours.ts', ours],
+      ['ours.ts', 'plugins/packages/node_modules/library/index.js'],
+      ['plugins/package/theirs.js', null],
+    ])
+  })
+
   it('that are missing are named, and who imports them', async () => {
     write('main.ts', `import './real/absent.ts'`)
     const program = `${finding}
