@@ -7,7 +7,7 @@ export interface Piece {
 
 /** Without the end of a sentence the first piece is so many words; no piece is longer than so many characters. */
 const bounds = { firstWords: 12, characters: 600 }
-const sentences = new Intl.Segmenter(undefined, { granularity: 'sentence' })
+let sentences: Intl.Segmenter | undefined
 
 /** Cuts a reply into sentences while it comes. */
 export class Sentences {
@@ -38,6 +38,7 @@ export class Sentences {
     const pieces: Piece[] = []
     const rest = this.#text.slice(this.#given)
     if (rest === '') return pieces
+    sentences ??= new Intl.Segmenter(undefined, { granularity: 'sentence' })
     const found = [...sentences.segment(rest)].map(({ segment }) => segment)
     // The last one may go on: whether a sentence has ended shows when the next one begins.
     const whole = isEnd ? found : found.slice(0, -1)

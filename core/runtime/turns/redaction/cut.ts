@@ -24,13 +24,14 @@ export interface ReplyCut {
 
 /** How far around a cut words are looked for: no word of a language is longer. */
 const reach = 200
-const words = new Intl.Segmenter(undefined, { granularity: 'word' })
+let words: Intl.Segmenter | undefined
 
 /** The length of a text that was heard up to a character: up to the end of the last word that was heard whole. */
 export function heardLength(text: string, chars: number): number {
   if (text.slice(Math.max(0, chars)).trim() === '') return text.length
   const from = Math.max(0, chars - reach)
   const near = text.slice(from, chars + reach)
+  words ??= new Intl.Segmenter(undefined, { granularity: 'word' })
   const segment = words.segment(near).containing(chars - from)
   return text.slice(0, from + (segment?.index ?? chars - from)).trimEnd().length
 }
