@@ -29,7 +29,7 @@ class World {
     const where = databaseUrl ? { databaseUrl } : { dataDir: join(this.folder, 'data') }
     this.#settings = {
       ...where,
-      leaseMs: 900,
+      leaseMs: 1_500,
       obedient: true,
       payments: join(this.folder, 'cured'),
     }

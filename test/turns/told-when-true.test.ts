@@ -108,11 +108,17 @@ async function holder(databaseUrl: string) {
   }
 }
 
-/** What is asked of the app while a table is held; resolves when somebody is told that it is done. */
+/** What is asked of the app while a table is held. */
 interface Act {
   /** What there must be before the table is held. */
   before?(opened: Opened, user: TestUser): Promise<string>
-  run(opened: Opened, user: TestUser, hold: () => Promise<void>, what: string): Promise<unknown>
+  /** Resolves when somebody is told that it is done, with what brings the turns to their ends that it has begun. */
+  run(
+    opened: Opened,
+    user: TestUser,
+    hold: () => Promise<void>,
+    what: string,
+  ): Promise<(() => Promise<unknown>) | void>
   readonly tables: readonly string[]
 }
 
@@ -151,21 +157,25 @@ const acts: Readonly<Record<string, Act>> = {
     async run({ made }, { did }, hold, sessionId) {
       await hold()
       const turn = { user: { did }, session: sessionId, message: 'Hello', metadata: { a: 1 } }
-      await made().turns.start(turn).begun
+      const started = made().turns.start(turn)
+      await started.begun
+      return () => started.ended
     },
     tables: ['kernel_runs', 'kernel_run_requests', 'kernel_sessions', 'kernel_steps'],
   },
   'a turn that is to wait': {
-    async before({ made, steps }, { did }) {
+    async run({ made, steps }, { did }, hold) {
       const free = Promise.withResolvers<ScriptedStep>()
       steps.push(() => free.promise)
-      onTestFinished(() => free.resolve('At last.'))
-      return (await made().turns.start({ user: { did }, message: 'Wait' }).begun).sessionId
-    },
-    async run({ made }, { did }, hold, sessionId) {
+      const first = made().turns.start({ user: { did }, message: 'Wait' })
+      const { sessionId } = await first.begun
       await hold()
-      const started = made().turns.start({ user: { did }, session: sessionId, message: 'Next' })
-      expect(await started.begun).toMatchObject({ state: 'queued' })
+      const next = made().turns.start({ user: { did }, session: sessionId, message: 'Next' })
+      expect(await next.begun).toMatchObject({ state: 'queued' })
+      return () => {
+        free.resolve('At last.')
+        return Promise.all([first.ended, next.ended])
+      }
     },
     tables: ['kernel_waiting_turns', 'kernel_sessions'],
   },
@@ -217,18 +227,23 @@ await onPostgres('nobody is told before it is true', (where) => {
     const what = (await act.before?.(there, user)) ?? ''
     const { hold, letGo, isWanted } = await holder(where.databaseUrl ?? '')
     let isTold = false
-    const told = act.run(there, user, () => hold(table), what).then(() => (isTold = true))
-    told.catch(() => undefined)
+    const told = act
+      .run(there, user, () => hold(table), what)
+      .then((end) => {
+        isTold = true
+        return end
+      })
     try {
-      await expect
-        .poll(async () => isTold || (await isWanted(table)), { timeout: 30_000 })
-        .toBe(true)
+      const isHeldUp = async () => isTold || (await isWanted(table))
+      await Promise.race([expect.poll(isHeldUp, { timeout: 30_000 }).toBe(true), told])
       await sleep(150) // long enough for words that do not wait
       expect(isTold).toBe(false)
     } finally {
       await letGo()
     }
-    await told
+    const end = await told
+    // A turn that goes on would take the words that the next test has for its own.
+    await end?.()
   })
 })
 

@@ -45,6 +45,7 @@ await describeWith('chromium', 'tokens that a real browser keeps', (program) => 
         if (token) sent.push(token)
       })
       const open = async (more: object = {}) => {
+        await page.goto('about:blank') // the page of before may still be asking
         sent.length = 0
         await page.goto(site.address(app.url, app.oracleDid, { seed, ...more }))
         await page.locator('.oc-threads[data-state=ready]').waitFor({ state: 'attached' })
