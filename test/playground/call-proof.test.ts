@@ -81,7 +81,7 @@ for (const { did, host, says } of oracles)
             const url = route.request().url().replace(host, app.url)
             // A stream of events goes on until its page is closed, and has no answer then.
             const response = await route.fetch({ url }).catch(() => undefined)
-            if (response) await route.fulfill({ response })
+            if (response) await route.fulfill({ response }).catch(() => undefined)
           })
         await context.route('**/.well-known/did.json', (route) =>
           route.fulfill({ contentType: 'application/did+json', body: found() }),
