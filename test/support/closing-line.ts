@@ -79,7 +79,7 @@ function errorsOf(errors: readonly unknown[]): [files: string[], ofNoFile: strin
 
 /** The first words of what a test failed by, at its last try or at one before. */
 function whyOf(test: TestCase): string {
-  const said = test.result().errors?.map(({ message }) => message.split('\n', 1)[0]!.slice(0, 300))
+  const said = test.result().errors?.map(({ message }) => /^.{0,300}/.exec(String(message))?.[0])
   return said?.length ? ` (${said.join('; then ')})` : ''
 }
 
