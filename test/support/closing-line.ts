@@ -48,7 +48,10 @@ export default class ClosingLine implements Reporter {
         if (test.result().state === 'failed') red.push(told)
       }
     const [ofFiles, ofNoFile] = errorsOf(errors)
-    for (const file of ofFiles) failed.add(file)
+    for (const [file, error] of ofFiles) {
+      failed.add(file)
+      red.push(`${file}: outside of every test (${error})`)
+    }
     for (const error of ofNoFile) say(`Outside of every file: ${error}`)
     for (const { file, counts } of counted) addTo(failed.has(file) ? ofFailed : ofOthers, counts)
     ofFailed.failed += errors.length
@@ -66,15 +69,17 @@ export default class ClosingLine implements Reporter {
   }
 }
 
-/** The files in which errors outside of every test happened, and what the errors say that name no file. */
-function errorsOf(errors: readonly unknown[]): [files: string[], ofNoFile: string[]] {
-  const paths = errors.map((error) => (error as { VITEST_TEST_PATH?: unknown }).VITEST_TEST_PATH)
-  const files = paths.filter((path) => typeof path === 'string')
-  const others = errors.filter((_, i) => typeof paths[i] !== 'string')
-  return [
-    files.map((path) => relative(process.cwd(), path)),
-    others.map((error) => String((error as { message?: unknown }).message ?? error).slice(0, 500)),
-  ]
+/** What errors outside of every test say: those of files, and those that name no file. */
+function errorsOf(errors: readonly unknown[]): [ofFiles: [string, string][], ofNoFile: string[]] {
+  const ofFiles: [string, string][] = []
+  const ofNoFile: string[] = []
+  for (const error of errors) {
+    const { VITEST_TEST_PATH: path, message = error } = Object(error) as Record<string, unknown>
+    const said = String(message).slice(0, 500)
+    if (typeof path === 'string') ofFiles.push([relative(process.cwd(), path), said])
+    else ofNoFile.push(said)
+  }
+  return [ofFiles, ofNoFile]
 }
 
 /** The first words of what a test failed by, at its last try or at one before. */

@@ -94,7 +94,10 @@ max_client_conn = 400
   bouncer.stderr.on('data', (bytes: Buffer) => (said += bytes.toString()))
   const ended = once(bouncer, 'exit')
   do {
-    if (bouncer.exitCode !== null) throw new Error(`PgBouncer did not start: ${said}`)
+    if (bouncer.exitCode !== null) {
+      rmSync(folder, { recursive: true, force: true })
+      throw new Error(`PgBouncer did not start: ${said}`)
+    }
     await sleep(50)
   } while (!(await answers(port)))
   const url = new URL(target)
