@@ -3,32 +3,41 @@ import { findPackageJSON } from 'node:module'
 import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import { findOwnFiles } from './own-files.ts'
+import { currentList } from './own-list.ts'
+import { useOwn } from './own-use.ts'
 import { prebuiltGroups } from './packages.ts'
 import { isCurrent, usePrebuilt } from './use.ts'
 
-/** Where the prebuilt packages of this checkout are. `npm ci` deletes them with the packages. */
-export const prebuiltFolder = join(
-  import.meta.dirname,
-  '../node_modules/.cache/oracle-runtime/prebuilt',
-)
+/** This checkout. */
+export const checkout = join(import.meta.dirname, '..')
 
-/** How long a server listens before it has the packages prebuilt: its first callers come first. */
+/** Where what was prebuilt for this checkout is. `npm ci` deletes it with the packages. */
+const cache = join(checkout, 'node_modules/.cache/oracle-runtime')
+export const prebuiltFolder = join(cache, 'prebuilt')
+export const ownFolder = join(cache, 'own')
+
+/** How long a server listens before it has things prebuilt: its first callers come first. */
 const patienceMs = 5000
 
-/** Makes imports cheap: those of files of this checkout, and those of packages that were prebuilt. */
+/** Makes imports cheap: those of sources of this checkout, and those of packages that were prebuilt. */
 export function quickenImports(): void {
   usePrebuilt(prebuiltFolder, prebuiltGroups)
   findOwnFiles(new URL('../', import.meta.url).href)
+  useOwn(ownFolder, checkout)
 }
 
+/** Whether what was prebuilt was built of what is installed and of the sources as they are. */
+export const isAllCurrent = (): boolean =>
+  isCurrent(prebuiltFolder, prebuiltGroups) && currentList(ownFolder, checkout) !== undefined
+
 /**
- * Has another process prebuild the packages soon where that was not done for those that are installed, so that the next
- * start finds them. Without the builder, which is there
- * for development only, nothing happens; so it does where the folder cannot be written.
+ * Has another process prebuild the packages and the sources soon where that was not done for those that are there, so that
+ * the next start finds them. Without the builder, which is installed for development only, nothing happens; so it does
+ * where the folder cannot be written.
  */
 export function prebuildLater(): void {
   setTimeout(() => {
-    if (isCurrent(prebuiltFolder, prebuiltGroups) || !hasBuilder()) return
+    if (isAllCurrent() || !hasBuilder()) return
     const script = join(import.meta.dirname, '../scripts/prebuild.ts')
     const { NODE_OPTIONS: _, ...env } = process.env
     const builder = spawn(process.execPath, [script], { env, stdio: 'ignore' })

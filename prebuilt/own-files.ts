@@ -40,7 +40,7 @@ const isName = /^[#@a-z]/
  * Undefined where the answer is not plain: another kind of file, one that is missing, a symbolic link, a package of its own, an
  * address with a query. Then Node has to answer.
  */
-class OwnFiles {
+export class OwnFiles {
   readonly #root: string
   /** By the address of a file, whether it is plain. The files that a process imports are the bound. */
   readonly #files = new Map<string, boolean>()

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -48,7 +48,7 @@ class Walk {
     this.#met.set(url, depth)
     this.#open.push(url)
     let back = depth
-    const source = await readFile(fileURLToPath(url), 'utf8').catch(() => undefined)
+    const source = await beginningOf(url).catch(() => undefined)
     if (source !== undefined && this.#goesOn()) {
       const began = performance.now()
       const wanted = importsOf(source, url)
@@ -72,6 +72,19 @@ class Walk {
   }
 }
 
+/** Where imports stand in a file, in bytes. One that stands behind is found by the import of the file itself. */
+const beginningBytes = 64 * 1024
+
+async function beginningOf(url: string): Promise<string> {
+  const file = await open(fileURLToPath(url))
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(beginningBytes))
+    return buffer.toString('utf8', 0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
 /** A static import or export from another file, at the beginning of a line; types alone are nothing to import. */
 const fromFile = /^(?:import|export)(?!\s+type\b)(?:[\s\w$*{},:]*?\bfrom)?\s*(['"])([^'"\n]+)\1/gm
 
@@ -83,12 +96,13 @@ function importsOf(source: string, url: string): string[] {
 /** The address of the file that a name means in the file at `importer`, where it means the same here. */
 function addressOf(name: string, importer: string): string | undefined {
   if (isBuiltin(name) || name.startsWith('#')) return undefined
-  if (/^\.\.?\//.test(name)) return new URL(name, importer).href
   const [, packageName] = /^(@[^/:]+\/[^/:]+|[^@/:.][^/:]*)(?:\/|$)/.exec(name) ?? []
   if (packageName !== undefined && homeOf(packageName, importer) !== homeOf(packageName, here))
     return undefined
   try {
-    const address = import.meta.resolve(name)
+    const isRelative = /^\.\.?\//.test(name)
+    // Also where a file is plain: another one may have been built of it, which is imported in its place.
+    const address = import.meta.resolve(isRelative ? new URL(name, importer).href : name)
     return address.startsWith('file:') ? address : undefined
   } catch {
     return undefined
