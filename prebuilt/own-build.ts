@@ -1,15 +1,13 @@
-import { statSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { isBuiltin } from 'node:module'
-import { join, relative, sep } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
-import { rolldown, type Plugin, type PluginContext } from 'rolldown'
-import { OwnFiles } from './own-files.ts'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import { rolldown } from 'rolldown'
+import { listFile, listFormat, type OwnList } from './own-list.ts'
+import { OwnSources } from './own-sources.ts'
 import { marksOf } from './source-map.ts'
-import { builtFile, listFile, listFormat, type OwnFile, type OwnList } from './own-list.ts'
-
-/** What a start imports, and all that this imports. */
-const entry = 'server.ts'
 
 /**
  * Makes JavaScript of the sources of a checkout that its server imports: one file of all that a start imports, and one of each
@@ -17,10 +15,10 @@ const entry = 'server.ts'
  * gets the same copy of it as all others.
  */
 export async function buildOwn(folder: string, root: string): Promise<void> {
-  const sources = new Sources(root)
+  const sources = new OwnSources(root)
   const bundle = await rolldown({
     cwd: root,
-    input: join(root, entry),
+    input: sources.entry,
     platform: 'node',
     // Nothing is left out and nothing written anew but types: that is how Node reads the sources.
     treeshake: false,
@@ -30,7 +28,7 @@ export async function buildOwn(folder: string, root: string): Promise<void> {
     plugins: [sources.plugin()],
     logLevel: 'silent',
   })
-  const build = `own-${Date.now()}-${process.pid}`
+  const build = `own-${randomUUID()}`
   // Another name until it is whole, so that nobody takes what a killed build leaves behind for a build.
   const fresh = join(folder, `new-${build}`)
   try {
@@ -51,20 +49,43 @@ export async function buildOwn(folder: string, root: string): Promise<void> {
         mangle: false,
         codegen: { removeWhitespace: false, asciiOnly: true },
       },
-      codeSplitting: { groups: [{ name: 'start', test: (id) => sources.isOfStart(id) }] },
+      codeSplitting: { groups: [{ name: 'start', test: (id) => sources.isTogether(id) }] },
     })
     for (const { fileName } of output)
       if (fileName.endsWith('.map')) await mark(join(fresh, fileName))
     const list: OwnList = { format: listFormat, root, build, files: sources.files() }
+    const listed = `new-${build}.json`
+    await writeFile(join(folder, listed), JSON.stringify(list))
     await rename(fresh, join(folder, build))
-    const listed = join(folder, `new-${build}.json`)
-    await writeFile(listed, JSON.stringify(list))
-    await rename(listed, join(folder, listFile))
+    await prove(folder, root, listed, sources.ofStart())
+    await rename(join(folder, listed), join(folder, listFile))
     await tidy(folder, build)
+  } catch (error) {
+    for (const name of [build, `new-${build}`, `new-${build}.json`])
+      await rm(join(folder, name), { recursive: true, force: true })
+    throw error
   } finally {
     await bundle.close()
-    await rm(fresh, { recursive: true, force: true })
   }
+}
+
+/** How long the first import of a build may take. */
+const longestMs = 60_000
+
+/**
+ * Imports what a start imports in a process of its own before anybody else does. What cannot be imported is no build, whatever
+ * the sources or a package did that files of their own allow; and the next start finds in Node's cache what was compiled here.
+ */
+async function prove(folder: string, root: string, list: string, ids: readonly string[]) {
+  const given = [folder, root, list].map((each) => JSON.stringify(each)).join(', ')
+  const program = `const { enableCompileCache } = await import('node:module')
+    enableCompileCache()
+    const { useOwn } = await import(${JSON.stringify(new URL('own-use.ts', import.meta.url))})
+    useOwn(${given})
+    for (const url of ${JSON.stringify(ids.map((id) => pathToFileURL(id).href))}) await import(url)
+    process.exit()`
+  const node = ['--conditions=oracle-runtime-source', '--input-type=module', '-e', program]
+  await promisify(execFile)(process.execPath, node, { cwd: root, timeout: longestMs })
 }
 
 /** Writes into a source map where its lines begin. */
@@ -84,136 +105,4 @@ async function tidy(folder: string, build: string): Promise<void> {
     const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Infinity }))
     if (Date.now() - mtimeMs > staysMs) await rm(path, { recursive: true, force: true })
   }
-}
-
-/** How much younger than now a source must be: file systems tell times by ticks, and an edit may be within the same one. */
-const tickMs = 100
-
-/** The sources of a checkout as the builder meets them. */
-class Sources {
-  readonly #root: string
-  readonly #plain: OwnFiles
-  /** Each file that was read, by its path in the checkout, as it was before that. */
-  readonly #read = new Map<string, OwnFile>()
-  /** What a start evaluates. */
-  #start: ReadonlySet<string> | undefined
-  #context: PluginContext | undefined
-
-  constructor(root: string) {
-    this.#root = root
-    this.#plain = new OwnFiles(`${pathToFileURL(root)}/`)
-    this.#note('package.json', false)
-  }
-
-  files(): readonly OwnFile[] {
-    return [...this.#read.values()]
-  }
-
-  plugin(): Plugin {
-    const sources = this
-    return {
-      name: 'sources-of-the-checkout',
-      resolveId(id, importer) {
-        return sources.#resolve(this, id, importer)
-      },
-      load(id) {
-        const path = sources.#pathOf(id)
-        if (path === undefined) return
-        const isModule = path.endsWith('.ts')
-        sources.#note(path, isModule)
-        if (isModule && path !== entry)
-          this.emitFile({ type: 'chunk', id, fileName: builtFile(path) })
-      },
-      transform: {
-        filter: { code: 'import.meta' },
-        handler(code, id) {
-          return sources.#pathOf(id) === undefined ? undefined : withPlace(this, code, id)
-        },
-      },
-      buildEnd() {
-        sources.#context = this
-      },
-    }
-  }
-
-  /** Whether a start imports a source: the entry, which waits for what it imports, or one of these. */
-  isOfStart(id: string): boolean {
-    this.#start ??= this.#findStart()
-    return this.#start.has(id)
-  }
-
-  #findStart(): Set<string> {
-    const met = new Set<string>()
-    const visit = (id: string): void => {
-      if (met.has(id) || this.#pathOf(id) === undefined) return
-      met.add(id)
-      for (const one of this.#context?.getModuleInfo(id)?.importedIds ?? []) visit(one)
-    }
-    const first = join(this.#root, entry)
-    visit(first)
-    for (const one of this.#context?.getModuleInfo(first)?.dynamicallyImportedIds ?? []) visit(one)
-    // The entry stands by itself: who waits for a file cannot be in it.
-    met.delete(first)
-    return met
-  }
-
-  /** Plain sources, and JSON, come into the build. All else is imported when it runs, by the name or the address it has. */
-  async #resolve(context: PluginContext, id: string, importer: string | undefined) {
-    if (importer === undefined || isBuiltin(id)) return undefined
-    if (!/^[./#]/.test(id)) return { id, external: true }
-    const found = await context.resolve(id, importer, { skipSelf: true })
-    if (!found || this.#pathOf(found.id) !== undefined) return found
-    return { id: pathToFileURL(found.id).href, external: true }
-  }
-
-  /** The path in the checkout of a file that may come into the build. */
-  #pathOf(id: string): string | undefined {
-    const path = relative(this.#root, id).split(sep).join('/')
-    if (path === 'package.json') return path
-    return this.#plain.isPlain(pathToFileURL(id).href) ? path : undefined
-  }
-
-  #note(path: string, isModule: boolean): void {
-    const { size, mtimeMs } = statSync(join(this.#root, path))
-    if (Date.now() - mtimeMs < tickMs) throw new Error(`${path} is being written: build later.`)
-    this.#read.set(path, [path, size, mtimeMs, isModule])
-  }
-}
-
-/** A part of a syntax tree, as far as it is looked at here. */
-interface Part {
-  readonly type?: string
-  readonly start?: number
-  readonly end?: number
-  readonly object?: Part
-  readonly property?: { readonly name?: string }
-}
-
-/** Writes into a source where it is, for the file that is made of it is elsewhere. Lines stay where they are. */
-function withPlace(context: PluginContext, code: string, id: string) {
-  const place: Readonly<Record<string, string>> = {
-    url: JSON.stringify(pathToFileURL(id).href),
-    filename: JSON.stringify(id),
-    dirname: JSON.stringify(join(id, '..')),
-    // What is built is imported, and never what a process is started with.
-    main: 'false',
-  }
-  let placed = code
-  const inverse = placesIn(context.parse(code, { lang: 'ts' })).toSorted((a, b) => b.at - a.at)
-  for (const { name, at, end } of inverse) {
-    if (name === 'resolve') continue
-    if (place[name] === undefined) throw new Error(`${id} asks for import.meta.${name}.`)
-    placed = placed.slice(0, at) + place[name] + placed.slice(end)
-  }
-  return { code: placed, map: null }
-}
-
-/** Where a syntax tree asks for a property of `import.meta`. */
-function placesIn(tree: unknown): { name: string; at: number; end: number }[] {
-  if (Array.isArray(tree)) return tree.flatMap(placesIn)
-  if (typeof tree !== 'object' || tree === null) return []
-  const { type, object, property, start = 0, end = 0 } = tree as Part
-  if (type === 'MemberExpression' && object?.type === 'MetaProperty')
-    return [{ name: property?.name ?? '', at: start, end }]
-  return Object.values(tree).flatMap(placesIn)
 }

@@ -27,8 +27,8 @@ export const listFile = 'own.json'
 export const builtFile = (path: string): string => `${path.slice(0, -'.ts'.length)}.mjs`
 
 /** The list of a folder, or nothing where there is none, or a source is not what it was when it was prebuilt. */
-export function currentList(folder: string, root: string): OwnList | undefined {
-  const list = readList(folder)
+export function currentList(folder: string, root: string, name = listFile): OwnList | undefined {
+  const list = readList(join(folder, name))
   if (list?.format !== listFormat || list.root !== root) return undefined
   const isCurrent =
     list.files.every(([path, bytes, writtenMs]) => {
@@ -38,9 +38,9 @@ export function currentList(folder: string, root: string): OwnList | undefined {
   return isCurrent ? list : undefined
 }
 
-function readList(folder: string): OwnList | undefined {
+function readList(path: string): OwnList | undefined {
   try {
-    return JSON.parse(readFileSync(join(folder, listFile), 'utf8'))
+    return JSON.parse(readFileSync(path, 'utf8'))
   } catch {
     return undefined
   }

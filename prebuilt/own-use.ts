@@ -2,8 +2,8 @@ import { utimes } from 'node:fs/promises'
 import { registerHooks } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { builtFile, currentList } from './own-list.ts'
 import { nameSources } from './own-lines.ts'
+import { builtFile, currentList } from './own-list.ts'
 
 /** How often a server says that it uses a build, of which it may import a part at any time. */
 const signEveryMs = 600_000
@@ -12,17 +12,22 @@ const signEveryMs = 600_000
  * From now on, imports of the sources of a checkout get what was built of them in `folder`. Where one of them is not what it
  * was then, all are imported as they are.
  */
-export function useOwn(folder: string, root: string): void {
-  const list = currentList(folder, root)
+export function useOwn(folder: string, root: string, listName?: string): void {
+  const list = currentList(folder, root, listName)
   if (!list) return
   const build = join(folder, list.build)
   const [from, to] = [`${pathToFileURL(root)}/`, `${pathToFileURL(build)}/`]
   const built = new Map<string, string>()
   for (const [path, , , isModule] of list.files)
-    if (isModule) built.set(from + encodeURI(path), to + encodeURI(builtFile(path)))
+    if (isModule) built.set(from + path, to + builtFile(path))
   registerHooks({
     resolve(specifier, context, next) {
-      const found = next(specifier, context)
+      // What is built imports a package as its sources would.
+      const isName = context.parentURL?.startsWith(to) && /^[#@\w]/.test(specifier)
+      const found = next(
+        specifier,
+        isName ? { ...context, parentURL: `${from}server.ts` } : context,
+      )
       const url = built.get(found.url)
       return url === undefined ? found : { ...found, url, format: 'module' }
     },
