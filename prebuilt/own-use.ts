@@ -28,7 +28,8 @@ export function useOwn(folder: string, root: string, listName?: string): void {
         specifier,
         isName ? { ...context, parentURL: `${from}server.ts` } : context,
       )
-      const url = built.get(found.url)
+      // What a process is started with is the source, which knows that it was.
+      const url = context.parentURL === undefined ? undefined : built.get(found.url)
       return url === undefined ? found : { ...found, url, format: 'module' }
     },
   })

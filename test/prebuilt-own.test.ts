@@ -122,6 +122,20 @@ describe('the built sources of a checkout', { timeout: 60_000 }, () => {
     ])
   })
 
+  it('do not stand in for the source that a process is started with', async () => {
+    const { root, folder } = newCheckout({
+      ...small,
+      'server.ts': `const { state } = await import('#core')
+        export default state
+        if (import.meta.main) console.log(JSON.stringify(state))`,
+    })
+    await buildOwn(folder, root)
+    const node = ['--import', join(root, 'program.mjs'), join(root, 'server.ts')]
+    await told(root, folder, 'return 0')
+    const { stdout } = await run(process.execPath, node, { env: { PATH: process.env.PATH } })
+    expect(stdout.trim().split('\n').at(-1)).toBe('{"count":0}')
+  })
+
   it('name, in the stack of an error, the lines of their sources', async () => {
     const checkout = newCheckout(small)
     const stack = `const { core } = (await import('./server.ts')).default
