@@ -289,6 +289,38 @@ await describeWith('postgres', 'a run that kills its process, on PostgreSQL', (p
     expect(await onTrial()).toEqual([next])
   }, 60_000)
 
+  test('is blamed for the death of a process that was killed between its sign of life and its leases', async () => {
+    const database = await freshDatabase(postgres)
+    onTestFinished(() => database.drop())
+    const leaseMs = 1_500
+    const engine = () => new Promise<never>(() => {})
+    const one = await replica({ databaseUrl: database.url, leaseMs, engine, restoreUser: fakeUser })
+    const { db } = one.store
+    const now = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
+    // The sign outlives the leases by a beat. One after the other, so that the sweeps of the replica come at every moment of it.
+    for (const part of [0, 1, 2, 3, 4, 5]) {
+      const turn = await one.stream(`/messages/${await one.session()}`, { message: 'Hello' })
+      turn.cut()
+      const killed = `killed-${part}`
+      const until = sql<number>`${now} + ${Math.round(leaseMs / 3 + (part * leaseMs) / 6)}`
+      await sql`insert into kernel_processes (owner, alive_until) values (${killed}, ${until} + ${leaseMs / 3})`.execute(
+        db,
+      )
+      await sql`update kernel_runs set owner = ${killed}, epoch = epoch + 1, lease_until = ${until}
+        where id = ${turn.headers.get('x-run-id')}`.execute(db)
+    }
+    const runs = async () =>
+      (
+        await sql<{ owner: string | null; deaths: number; died_with: string }>`
+          select owner, deaths, died_with from kernel_runs order by created_at`.execute(db)
+      ).rows
+    const isTaken = async () => (await runs()).every(({ owner }) => !owner?.startsWith('killed'))
+    await expect.poll(isTaken, { timeout: 20_000 }).toBe(true)
+    expect((await runs()).map(({ deaths, died_with }) => [deaths, died_with])).toEqual(
+      [0, 1, 2, 3, 4, 5].map((part) => [1, `killed-${part}`]),
+    )
+  }, 60_000)
+
   test('is told from a run whose process lives and only lost its lease: that is tried four times', async () => {
     const database = await freshDatabase(postgres)
     onTestFinished(() => database.drop())

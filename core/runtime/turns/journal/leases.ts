@@ -53,10 +53,13 @@ export function claimRuns(
   store: RunStore,
   { limit, except, skip, suspects = false }: RunsToClaim,
 ): Promise<RunRow[]> {
-  const { leaseNow, owner, dialect, leaseEnd } = store
+  const { leaseNow, leaseMs, owner, dialect, leaseEnd } = store
+  // A process that is killed between its sign of life and the leases leaves a sign that outlives them by a heartbeat, which is
+  // a third of a lease. After half of one a sign is that of a process that has dropped the run.
+  const isDropped = sql<boolean>`(lease_until < ${leaseNow} - ${Math.ceil(leaseMs / 2)} and ${isAlive(store)})`
   const lapsed =
     dialect === 'postgres'
-      ? sql<boolean>`(lease_until < ${leaseNow} and (owner = ${owner} or ${isAlive(store)}))`
+      ? sql<boolean>`(lease_until < ${leaseNow} and (owner = ${owner} or ${isDropped}))`
       : sql<boolean>`lease_until < ${leaseNow}`
   const free = sql<boolean>`(owner is null or ${lapsed})`
   const suspect = sql<boolean>`(deaths between 1 and ${deathsAtMost - 1} and stop is null)`
