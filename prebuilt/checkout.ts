@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { findPackageJSON } from 'node:module'
 import { setPriority } from 'node:os'
 import { join } from 'node:path'
-import { findOwnFiles } from './own-files.ts'
 import { currentList } from './own-list.ts'
 import { useOwn } from './own-use.ts'
 import { prebuiltGroups } from './packages.ts'
@@ -20,10 +19,11 @@ export const ownFolder = join(cache, 'own')
 const patienceMs = 5000
 
 /** Makes imports cheap: those of sources of this checkout, and those of packages that were prebuilt. */
-export function quickenImports(): void {
+export async function quickenImports(): Promise<void> {
   usePrebuilt(prebuiltFolder, prebuiltGroups)
+  if (useOwn(ownFolder, checkout)) return
+  const { findOwnFiles } = await import('./own-files.ts')
   findOwnFiles(new URL('../', import.meta.url).href)
-  useOwn(ownFolder, checkout)
 }
 
 /** Whether what was prebuilt was built of what is installed and of the sources as they are. */

@@ -6,10 +6,10 @@ import { placeOf, type SourceMap } from './source-map.ts'
 const mostKnown = 2_000
 
 /**
- * From now on, the stack of an error names the lines of the sources from which the files below an address were built. A map
- * is read when the first stack asks for it.
+ * Tells a frame of a stack as Node does, with the place in the source where the frame is one of the files below an address that
+ * were built. A map is read when the first frame of its file comes.
  */
-export function nameSources(built: string): void {
+export function sourcesOf(built: string): (frame: NodeJS.CallSite) => string {
   const maps = new Map<string, SourceMap | undefined>()
   const known = new Map<string, string>()
   const sourceOf = (file: string, line: number, column: number): string | undefined => {
@@ -19,7 +19,7 @@ export function nameSources(built: string): void {
     if (!place) return undefined
     return `${new URL(map.sources[place.source] ?? '', file).href}:${place.line + 1}:${place.column + 1}`
   }
-  const named = (frame: NodeJS.CallSite): string => {
+  return (frame) => {
     const text = String(frame)
     const file = frame.getFileName()
     if (!file?.startsWith(built)) return text
@@ -32,18 +32,6 @@ export function nameSources(built: string): void {
       known.set(place, source)
     }
     return text.replace(place, () => source)
-  }
-  const before = Error.prepareStackTrace
-  Error.prepareStackTrace = (error, frames) => {
-    let texts: string[]
-    try {
-      texts = frames.map(named)
-    } catch {
-      texts = frames.map(String)
-    }
-    // Node's own writes the first line, and joins what follows.
-    if (before) return before(error, texts as unknown as NodeJS.CallSite[])
-    return [String(error), ...texts].join('\n    at ')
   }
 }
 
