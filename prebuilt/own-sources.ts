@@ -123,7 +123,7 @@ export class OwnSources {
 
   /** Whether a package may import a source of this checkout. */
   #knowsUs(id: string, importer: string): boolean {
-    const file = findPackageJSON(id, pathToFileURL(importer))
+    const file = manifestFile(id, importer)
     if (file === undefined) return false
     const { dependencies, peerDependencies, optionalDependencies } = manifestOf(file)
     return this.#name in { ...dependencies, ...peerDependencies, ...optionalDependencies }
@@ -151,6 +151,15 @@ interface Manifest {
   readonly dependencies?: object
   readonly peerDependencies?: object
   readonly optionalDependencies?: object
+}
+
+/** The manifest of a package as a file finds it; one that is not installed has none, and is perhaps never imported. */
+function manifestFile(name: string, importer: string): string | undefined {
+  try {
+    return findPackageJSON(name, pathToFileURL(importer))
+  } catch {
+    return undefined
+  }
 }
 
 const manifestOf = (file: string): Manifest => JSON.parse(readFileSync(file, 'utf8'))

@@ -59,7 +59,9 @@ const small = {
     export const seen = new Counter()
     export default Counter`,
   'core/where.ts': `export const where: object = [import.meta.url, import.meta.filename, import.meta.dirname,
-    import.meta.main, 'import.meta.url', import.meta.resolve('node:fs')]`,
+    import.meta.main, 'import.meta.url', import.meta.resolve('node:fs')]
+    // A package that is wanted perhaps.
+    export const perhaps = () => import('not-installed')`,
   'core/fail.ts': `interface Reason {
   readonly text: string
 }
