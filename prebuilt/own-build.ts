@@ -37,7 +37,8 @@ export async function buildOwn(folder: string, root: string): Promise<void> {
       dir: fresh,
       format: 'esm',
       entryFileNames: '[name].mjs',
-      chunkFileNames: 'shared/[name]-[hash].mjs',
+      chunkFileNames: ({ moduleIds: [only, ...others] }) =>
+        `shared/${others.length === 0 ? sources.nameOf(only) : '[name]'}-[hash].mjs`,
       comments: { legal: true, jsdoc: false, annotation: false },
       sourcemap: true,
       sourcemapExcludeSources: true,

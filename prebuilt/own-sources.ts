@@ -41,6 +41,11 @@ export class OwnSources {
     return this.#ofStart
   }
 
+  /** What a built file is called that is made of one source. */
+  nameOf(id = ''): string {
+    return this.#pathOf(id)?.replace(/\.ts$/, '') ?? '[name]'
+  }
+
   /** Whether a source goes into the file of a start. */
   isTogether(id: string): boolean {
     return this.#together.has(id)

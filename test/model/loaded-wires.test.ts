@@ -13,12 +13,12 @@ const telling = `
 
 /** What belongs to one provider alone: its wire, its rules, or the packages by which it is reached. */
 const own = {
-  'Messages of anthropic/': 'plugins/models-anthropic/model.ts',
-  'generateContent of google/': 'plugins/models-google/model.ts',
-  'Ollama of ollama/': 'plugins/models-ollama/model.ts',
-  'chat of openai/ and its like': 'plugins/models-openai/chat/requests.ts',
-  'Responses of openai/': 'plugins/models-openai/responses/requests.ts',
-  'the AI SDK': 'plugins/models-ai-sdk/open.ts',
+  'Messages of anthropic/': /plugins\/models-anthropic\/model[-.]/,
+  'generateContent of google/': /plugins\/models-google\/model[-.]/,
+  'Ollama of ollama/': /plugins\/models-ollama\/model[-.]/,
+  'chat of openai/ and its like': /plugins\/models-openai\/chat\/requests[-.]/,
+  'Responses of openai/': /plugins\/models-openai\/responses\/requests[-.]/,
+  'the AI SDK': /plugins\/models-ai-sdk\/open[-.]/,
   'packages of the AI SDK': /node_modules\/(@ai-sdk\/|ai-sdk-)/,
   'the demonstration model': 'plugins/models-demo/demo/',
   'packages of LangChain': /node_modules\/@langchain\/(anthropic|openai|google)/,
