@@ -327,7 +327,7 @@ test(
     // Whatever was accepted of all this has its line, with who it was, and no line holds a secret.
     const lines = await auditLines()
     const callers = new Map(lines.map(({ requestId, who }) => [requestId, who]))
-    const authors = { user: wallet.did, key: 'key:fuzz', operator: 'operator:default' }
+    const authors = { user: wallet.did, key: 'key:fuzz', operator: 'key:default' }
     expect(new Set(written.map(({ as }) => as))).toContain('key')
     for (const { requestId, as, route } of written)
       expect([route, callers.get(requestId)]).toEqual([route, authors[as]])
