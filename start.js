@@ -10,5 +10,5 @@ const { default: app } = await import('./server.ts')
 await app.listen()
 // Node itself writes the cache at the end, and a server that is killed has none. What turns need is imported later.
 module.flushCompileCache()
-setTimeout(module.flushCompileCache, 10_000).unref()
+for (const ms of [3_000, 10_000]) setTimeout(module.flushCompileCache, ms).unref()
 prebuildLater()
