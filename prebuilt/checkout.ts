@@ -40,7 +40,11 @@ export function prebuildLater(): void {
     if (isAllCurrent() || !hasBuilder()) return
     const script = join(import.meta.dirname, '../scripts/prebuild.ts')
     const { NODE_OPTIONS: _, ...env } = process.env
-    const builder = spawn(process.execPath, [script], { env, stdio: 'ignore' })
+    const builder = spawn(process.execPath, ['--max-semi-space-size=2', script], {
+      // The builder's own threads: one, so that the others stay for those who call.
+      env: { ...env, RAYON_NUM_THREADS: '1' },
+      stdio: 'ignore',
+    })
     builder.on('error', () => undefined)
     builder.unref()
     try {
