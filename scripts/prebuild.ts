@@ -30,7 +30,8 @@ if (part === undefined) {
   for (const each of Object.keys(parts)) {
     const node = [...process.execArgv, import.meta.filename, each]
     const { status } = spawnSync(process.execPath, node, { stdio: 'inherit' })
-    if (status !== 0) process.exit(1)
+    if (status !== 0) process.exitCode = 1
   }
-  console.log(`The prebuilt packages are in ${prebuiltFolder}, the sources in ${ownFolder}`)
+  if (process.exitCode !== 1)
+    console.log(`The prebuilt packages are in ${prebuiltFolder}, the sources in ${ownFolder}`)
 } else await parts[part]?.()
