@@ -18,6 +18,9 @@ export const ownFolder = join(cache, 'own')
 /** How long a server listens before it has things prebuilt: its first callers come first. */
 const patienceMs = 5000
 
+/** What a build may take of memory. Where less is free, a server is worth more than its next start. */
+const buildBytes = 600 * 2 ** 20
+
 /** Makes imports cheap: those of sources of this checkout, and those of packages that were prebuilt. */
 export async function quickenImports(): Promise<void> {
   usePrebuilt(prebuiltFolder, prebuiltGroups)
@@ -33,11 +36,11 @@ export const isAllCurrent = (): boolean =>
 /**
  * Has another process prebuild the packages and the sources soon where that was not done for those that are there, so that
  * the next start finds them. Without the builder, which is installed for development only, nothing happens; so it does
- * where the folder cannot be written.
+ * where the folder cannot be written or memory is short.
  */
 export function prebuildLater(): void {
   setTimeout(() => {
-    if (isAllCurrent() || !hasBuilder()) return
+    if (process.availableMemory() < buildBytes || isAllCurrent() || !hasBuilder()) return
     const script = join(import.meta.dirname, '../scripts/prebuild.ts')
     const { NODE_OPTIONS: _, ...env } = process.env
     const builder = spawn(process.execPath, ['--max-semi-space-size=2', script], {
