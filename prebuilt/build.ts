@@ -5,6 +5,7 @@ import { join, relative, sep } from 'node:path'
 import { rolldown, type OutputChunk, type Plugin } from 'rolldown'
 import { listFile, listFormat, outsidePrefix, type PrebuiltList } from './list.ts'
 import { foldersOf, type PrebuiltGroups } from './packages.ts'
+import { toDisk } from './to-disk.ts'
 
 /** The conditions by which Node chooses a file of a package for an `import`. */
 const conditions = ['node', 'import', 'module-sync', 'default']
@@ -55,6 +56,7 @@ export async function buildPrebuilt(folder: string, groups: PrebuiltGroups): Pro
       }
       await writeFile(join(fresh, listFile(group)), JSON.stringify(list))
     }
+    await toDisk(fresh)
     await moveInto(folder, fresh)
   } finally {
     await bundle.close()

@@ -30,7 +30,7 @@ export async function quickenImports(): Promise<void> {
 }
 
 /** Whether what was prebuilt was built of what is installed and of the sources as they are. */
-export const isAllCurrent = (): boolean =>
+const isAllCurrent = (): boolean =>
   isCurrent(prebuiltFolder, prebuiltGroups) && currentList(ownFolder, checkout) !== undefined
 
 /**

@@ -8,6 +8,7 @@ import { rolldown } from 'rolldown'
 import { listFile, listFormat, type OwnList } from './own-list.ts'
 import { OwnSources } from './own-sources.ts'
 import { marksOf } from './source-map.ts'
+import { toDisk } from './to-disk.ts'
 
 /**
  * Makes JavaScript of the sources of a checkout that its server imports: one file of all that a start imports, and one of each
@@ -54,6 +55,7 @@ export async function buildOwn(folder: string, root: string): Promise<void> {
     })
     for (const { fileName } of output)
       if (fileName.endsWith('.map')) await mark(join(fresh, fileName))
+    await toDisk(fresh)
     const list: OwnList = { format: listFormat, root, build, files: sources.files() }
     const listed = `new-${build}.json`
     await writeFile(join(folder, listed), JSON.stringify(list))

@@ -23,6 +23,7 @@ import {
   newCheckout,
   removeCheckouts,
   temporary,
+  type Told,
   told,
 } from './support/small-checkout.ts'
 
@@ -33,7 +34,7 @@ afterAll(removeCheckouts)
 async function saidTwice(
   { root, folder }: { readonly root: string; readonly folder: string },
   program: string,
-): Promise<{ readonly said: any; readonly sources: readonly string[] }> {
+): Promise<{ readonly said: Told['said']; readonly sources: readonly string[] }> {
   const plain = await told(root, undefined, program)
   await buildOwn(folder, root)
   const built = await told(root, folder, program)

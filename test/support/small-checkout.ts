@@ -10,7 +10,7 @@ export const here = resolve(import.meta.dirname, '../..')
 export const temporary = mkdtempSync(join(tmpdir(), 'oracle-own-'))
 export const removeCheckouts = () => rmSync(temporary, { recursive: true, force: true })
 
-/** Later than when a test writes a source, by more than a file system's tick: a build takes no source that is just being written. */
+/** Long before any build, which takes no source that is just being written. */
 const writtenBefore = new Date(Date.now() - 60_000)
 
 let count = 0
@@ -34,8 +34,8 @@ export const manifest = JSON.stringify({
   exports: './core/index.ts',
 })
 
-interface Told {
-  readonly said: any
+export interface Told {
+  readonly said: any // any: whatever the program returned
   /** The files that were imported, by their paths in the checkout, and those that were built. */
   readonly loaded: readonly string[]
 }
