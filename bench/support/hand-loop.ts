@@ -5,7 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
  * The hand-written server: node:http on both sides, the history in a Map, a frame for every word. The server has no
- * users, stores nothing, and cannot resume a stream.
+ * users, stores nothing, and cannot resume a stream. With a second argument its turns pass through LangGraph, with a third
+ * one, a file of SQLite, they also leave their rows there.
  */
 
 interface Said {
@@ -14,7 +15,9 @@ interface Said {
   tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[]
 }
 
-const port = Number(process.argv[2])
+const [, , endpoint, through, file] = process.argv
+const port = Number(endpoint)
+const floor = through ? new (await import('./floor.ts')).Floor(file) : undefined
 const agent = new http.Agent({ keepAlive: true })
 const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 const tools = [
@@ -75,10 +78,21 @@ async function turn(session: string, message: string, response: ServerResponse):
   let history = sessions.get(session)
   if (!history) sessions.set(session, (history = []))
   history.push({ role: 'user', content: message })
+  const answer = () => goRound(history, frame)
+  await (floor ? floor.turn(session, answer) : answer())
+  frame('done', {})
+  response.end()
+}
+
+/** Asks the model and carries out its calls until it calls nothing more. */
+async function goRound(
+  history: object[],
+  frame: (event: string, data: object) => void,
+): Promise<void> {
   for (;;) {
     const reply = await ask(history, (content) => frame('message', { content }))
     history.push(reply)
-    if (!reply.tool_calls) break
+    if (!reply.tool_calls) return
     for (const { id, function: call } of reply.tool_calls) {
       const args = JSON.parse(call.arguments)
       frame('tool_call', { id, name: call.name, args, status: 'isRunning' })
@@ -87,8 +101,6 @@ async function turn(session: string, message: string, response: ServerResponse):
       history.push({ role: 'tool', tool_call_id: id, content: output })
     }
   }
-  frame('done', {})
-  response.end()
 }
 
 const server = createServer((request, response) => {
