@@ -315,7 +315,7 @@ export class Gateway {
     const methods = operations.table.methods(path)
     if (methods.length > 0) {
       this.#browsers.mark(req.headers, res)
-      if (koa.method === 'OPTIONS') return this.#browsers.preflight(koa, methods)
+      if (koa.method === 'OPTIONS') return this.#browsers.preflight(koa, withHead(methods))
       return this.#failures.answer(koa, wrongMethod(koa.method, methods))
     }
     const served = prefixes.current
@@ -343,8 +343,12 @@ function deprecate(res: ServerResponse, path: string, { since }: LegacyPrefix): 
   res.setHeader('Link', `<${path.replace(/[<>]/g, encodeURIComponent)}>; rel="successor-version"`)
 }
 
+/** The methods of a path: where GET is served, HEAD is served too. */
+const withHead = (served: readonly string[]): readonly string[] =>
+  served.includes('GET') ? [...served, 'HEAD'] : served
+
 function wrongMethod(method: string, served: readonly string[]): CallError {
-  const Allow = [...served, ...(served.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+  const Allow = [...withHead(served), 'OPTIONS'].join(', ')
   const message = `${method} is not served here, only ${served.join(', ')}.`
   return new CallError(grpc.unimplemented, message, { status: 405, headers: { Allow } })
 }

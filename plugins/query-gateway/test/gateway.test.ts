@@ -141,6 +141,8 @@ describe('the three paths of the specification', () => {
     const wrong = await app.post('/ledger/token/params', {})
     expect(wrong.status).toBe(405)
     expect(wrong.headers.get('allow')).toBe('GET, HEAD, OPTIONS')
+    const options = await fetch(`${app.url}/ledger/token/params`, { method: 'OPTIONS' })
+    expect(options.headers.get('allow')).toBe('GET, HEAD, OPTIONS')
     const head = await fetch(`${app.url}/ledger/token/params`, { method: 'HEAD' })
     expect(head.status).toBe(200)
     expect(Number(head.headers.get('content-length'))).toBeGreaterThan(10)
