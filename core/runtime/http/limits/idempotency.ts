@@ -164,6 +164,12 @@ export class Idempotency {
   }
 }
 
+/** The error for a key that came with another request before. */
+export const keyOfAnother = () =>
+  new RuntimeError('IDEMPOTENCY_MISMATCH', 'This Idempotency-Key was used with another request.', {
+    hint: 'Take a new key for a new request.',
+  })
+
 /** The answer of a row that is in force; undefined while its first request runs. */
 async function keptAnswer(
   row: Pick<Row, 'answer' | 'fingerprint'>,
@@ -173,11 +179,7 @@ async function keptAnswer(
   // While the first body is still streaming in, its fingerprint is not known, so the repeat has to wait.
   if (matches && row.answer === null) return undefined
   if (!(matches ? await matches(row.fingerprint) : row.fingerprint === fingerprint))
-    throw new RuntimeError(
-      'IDEMPOTENCY_MISMATCH',
-      'This Idempotency-Key was used with another request.',
-      { hint: 'Take a new key for a new request.' },
-    )
+    throw keyOfAnother()
   return row.answer === null ? undefined : (JSON.parse(row.answer) as Answer)
 }
 

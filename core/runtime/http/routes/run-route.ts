@@ -309,7 +309,7 @@ class PreparedRoute {
     let made: Answer | undefined
     try {
       value = await handle()
-      // A stream cannot be repeated, so it is not kept.
+      // A stream is not kept: a route whose streams can be read again finds them by the key itself.
       if (!isStreamed(value, koa)) made = withTags(koa, await this.#render(koa, value))
       // Before the answer is kept for repeats, so that a repeat finds the line there already.
       if (made) await tell(koa, exchange, value, made)

@@ -1,4 +1,7 @@
+import { createHash } from 'node:crypto'
+import { RuntimeError } from '../../../errors.ts'
 import { clientNetwork } from '../../http/limits/client-address.ts'
+import { keyOfAnother } from '../../http/limits/idempotency.ts'
 import { proofOf } from '../../http/routes/access.ts'
 import type { Started } from '../carry/intake.ts'
 import { failEarly, setIds, streamOf, wholeReply } from './answers.ts'
@@ -16,10 +19,18 @@ export function messageRoutes(parts: RouteParts) {
       async (input, ctx) => {
         // Refused before the turn begins: a client that may not read the turn must be able to send the message again.
         if (input.stream) streams?.demand(clientNetwork(ctx.koa.ip))
-        const started = await proved(ctx, () => sendInto(parts, input, ctx))
+        const named = nameOfKey(input, ctx)
+        const sending = () =>
+          named === undefined ? send(parts, input, ctx) : sendOnce(parts, input, named, ctx)
+        const started = await proved(ctx, () => sendInto(parts, input, ctx, sending))
         setIds(ctx, started)
         if (!input.stream) return wholeReply(parts, started, ctx)
-        await failEarly(started.live)
+        try {
+          await failEarly(started.live)
+        } catch (error) {
+          if (named !== undefined) await leaveName(parts, started)
+          throw error
+        }
         return streamOf(runs, started.runId, 0, ctx)
       },
       { 200: ['text/event-stream', 'application/json'] },
@@ -34,17 +45,55 @@ export function messageRoutes(parts: RouteParts) {
   }
 }
 
-/** Sends a message into its session, which it makes where the client asks for that. A session whose turn is refused goes again. */
-async function sendInto(parts: RouteParts, input: MessageInput, ctx: UserContext) {
-  if (!input.newSession) return send(parts, input, ctx)
-  const { runs } = parts
-  const { did } = ctx.user
-  await runs.mayTalk(ctx.user)
-  const { sessionId, isNew } = await runs.sessions.begin(did, input.sessionId, proofOf(ctx.koa))
+/**
+ * The request id of a message that streams and has none of its own, made of its Idempotency-Key. A stream is not kept as an
+ * answer, so a repeat finds the run of the first request instead.
+ */
+function nameOfKey({ stream, requestId }: MessageInput, { koa, user }: UserContext) {
+  const key = koa.get('Idempotency-Key')
+  if (key === '' || !stream || requestId !== undefined) return undefined
+  const hash = createHash('sha256').update(`${user.did}\n${key}`).digest('hex')
+  // The form of a UUID of version 8, which is for makers of their own: clients stop a turn by its id, and ids are UUIDs.
+  const parts = [hash.slice(0, 8), hash.slice(8, 12), `8${hash.slice(12, 15)}`]
+  return [...parts, `8${hash.slice(15, 18)}`, hash.slice(18, 30)].join('-')
+}
+
+/** Sends a message under the name that its Idempotency-Key gives it. What had the name before must be the same message. */
+async function sendOnce(
+  parts: RouteParts,
+  input: MessageInput,
+  requestId: string,
+  ctx: UserContext,
+): Promise<Started> {
   try {
-    return await send(parts, input, ctx)
+    const started = await send(parts, { ...input, requestId }, ctx)
+    if (started.sessionId === input.sessionId) return started
   } catch (error) {
-    if (isNew) await runs.discardSession(did, sessionId)
+    const isOther = error instanceof RuntimeError && error.code === 'REQUEST_ID_REUSED'
+    if (!isOther) throw error
+  }
+  throw keyOfAnother()
+}
+
+/** Takes its name from a run whose failure is the answer, for a key remembers no such answer: a repeat begins a turn. */
+async function leaveName({ db }: RouteParts, { runId }: Started): Promise<void> {
+  await db.updateTable('kernel_runs').set({ request_id: runId }).where('id', '=', runId).execute()
+}
+
+/** Sends a message into its session, which it makes where the client asks for that. A session whose turn is refused goes again. */
+async function sendInto(
+  { runs }: RouteParts,
+  { newSession, sessionId }: MessageInput,
+  { user, koa }: UserContext,
+  sending: () => Promise<Started>,
+): Promise<Started> {
+  if (!newSession) return sending()
+  await runs.mayTalk(user)
+  const begun = await runs.sessions.begin(user.did, sessionId, proofOf(koa))
+  try {
+    return await sending()
+  } catch (error) {
+    if (begun.isNew) await runs.discardSession(user.did, begun.sessionId)
     throw error
   }
 }
