@@ -104,16 +104,15 @@ export default definePlugin({
 
   setup: ({ db, env }) => {
     const list = async (did: string): Promise<string[]> => {
-      const rows = await db
-        .selectFrom('${snake}_notes')
-        .select('text')
-        .where('did', '=', did)
-        .limit(env.${capitals}_MAX)
-        .execute()
-      return rows.map(({ text }) => String(text))
+      const notes = db.selectFrom('${snake}_notes').select('text').where('did', '=', did)
+      return (await notes.execute()).map(({ text }) => String(text))
     }
     return {
       list,
+      async forget(did: string): Promise<number> {
+        const gone = await db.deleteFrom('${snake}_notes').where('did', '=', did).executeTakeFirst()
+        return Number(gone.numDeletedRows)
+      },
       async add(did: string, text: string) {
         if ((await list(did)).length >= env.${capitals}_MAX)
           return { kept: false, why: 'There are too many notes already.' }
@@ -136,6 +135,14 @@ export default definePlugin({
       summary: 'The notes of the user who asks.',
       run: async (_, { self, user }) => ({ notes: await self.list(user.did) }),
     },
+  },
+
+  // Users may take with them what is kept of them, and have it erased.
+  userData: {
+    async *export(did, { self }) {
+      for (const text of await self.list(did)) yield { kind: 'note', text }
+    },
+    erase: async (did, { self }) => ({ erased: { note: await self.forget(did) } }),
   },
 })
 `,
@@ -165,10 +172,40 @@ describe('the ${name} plugin', () => {
     assert.deepEqual((await another.get('/${name}')).body, { notes: [] })
   })
 
+  it('hands out what is kept of a user, and erases it', async () => {
+    const user = await app.user('amina')
+    await app.thread({ did: user.did }).call('${snake}_keep', { text: 'The well is dry.' })
+    const lines = await user.export()
+    const mine = lines.filter(({ plugin }) => plugin === '${name}')
+    assert.deepEqual(mine, [{ plugin: '${name}', kind: 'note', text: 'The well is dry.' }])
+    await user.erase()
+    assert.deepEqual((await user.get('/${name}')).body, { notes: [] })
+  })
+
   it('shows nothing without a credential', async () => {
     assert.equal((await app.get('/${name}')).status, 401)
   })
 })
+`,
+    'README.md': `# ${name}
+
+Keeps notes of its users.
+
+## Environment
+
+- \`${capitals}_MAX\` (100): how many notes of one user are kept.
+
+## Tools
+
+- \`${snake}_keep\`: keeps a note of the user.
+
+## Routes
+
+- \`GET /${name}\`: the notes of the user who asks.
+
+## Limits
+
+A note has at most 1,000 characters. A user who has \`${capitals}_MAX\` notes can keep no more.
 `,
   }
 }

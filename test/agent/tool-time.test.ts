@@ -51,6 +51,21 @@ describe('a tool that takes longer than its time', () => {
     expect(effects).toMatchObject([{ state: 'done', failed: true, content: results[1] }])
   })
 
+  it('does not run where its `approve` takes so long: nothing has happened then', async () => {
+    const ran: string[] = []
+    const run = () => void ran.push('paid')
+    const { results, effects } = await readsOf({ pay: { ...tool, approve: forever, run } })
+    expect(results.map((text) => JSON.parse(text))).toEqual([
+      {
+        error:
+          '"pay" was not run: within 20 ms it was not settled whether a person has to approve it.',
+        code: 'TOOL_TIMEOUT',
+        hint: 'Nothing has happened. You may call it again, or tell the user.',
+      },
+    ])
+    expect([ran, effects]).toEqual([[], []])
+  })
+
   it('hears of it by its signal, and what it says within a second counts', async () => {
     const heard = (signal: AbortSignal) =>
       new Promise<RuntimeError>((resolve) =>

@@ -247,6 +247,11 @@ describe('a toolsFor that does not keep its word', () => {
     ['has no description', { description: ' ' }, 'has no description'],
     ['has a very long description', { description: 'x'.repeat(4001) }, 'more than 4000 characters'],
     ['has no run', { run: undefined }, 'has no run function'],
+    [
+      'has a misspelt field',
+      { aprove: true },
+      '"aprove", which is not a field of a tool of toolsFor',
+    ],
     ['has a wrong effect', { effect: 'reads' }, 'has an "effect" of'],
     ['has a wrong approve', { approve: 'yes' }, 'has an "approve" of'],
     ['has a wrong timeoutMs', { timeoutMs: 3_600_001 }, 'has a "timeoutMs" of'],

@@ -128,6 +128,79 @@ describe('a section that is not of its kind stops the boot with a sentence', () 
   })
 })
 
+describe('a field that is none stops the boot, for it is a misspelt one and would count for nothing', () => {
+  const agent = { description: 'Helps with something.', prompt: 'Help.' }
+  const of = (options: object) => ({ a: { ...tool, ...options } })
+
+  it.each<[sentence: string, hint: string, code: string, more: object]>([
+    ['the tool "a" has "aprove"', '"approve"', 'TOOL_INVALID', { tools: of({ aprove: true }) }],
+    [
+      'the tool "a" has "Foreign"',
+      '"foreign"',
+      'TOOL_INVALID',
+      { tools: () => of({ Foreign: true }) },
+    ],
+    ['it has "atuh"', '"auth"', 'ROUTE_INVALID', written({ atuh: 'own' })],
+    [
+      'the sub-agent "b" has "maxCall"',
+      '"maxCalls"',
+      'SUBAGENT_INVALID',
+      { subAgents: { b: { ...agent, maxCall: 1 } } },
+    ],
+  ])('%s', async (sentence, hint, code, more) => {
+    const { faults } = await faultsOf(more)
+    expect(faults).toMatchObject([
+      {
+        code,
+        message: expect.stringContaining(`${sentence}, which is not a field`),
+        hint: `Did you mean ${hint}?`,
+      },
+    ])
+  })
+
+  it('unless nothing stands in it', async () => {
+    const { thrown } = await faultsOf({ tools: of({ aprove: undefined }) })
+    expect(thrown).toBeUndefined()
+  })
+})
+
+describe('arguments that no JSON can be', () => {
+  const taking = (input: object) => ({ tools: { a: { ...tool, input } } })
+
+  it('stop the boot: a model could never call the tool', async () => {
+    const { faults } = await faultsOf(
+      taking(z.object({ since: z.date(), sum: z.bigint().optional() })),
+    )
+    expect(faults.map(({ message, hint }) => [message, hint])).toEqual([
+      [
+        'Plugin p: the tool "a" takes a date as "since", and the arguments of models are JSON, which has none.',
+        'Write z.coerce.date(), or take a text: z.iso.datetime().',
+      ],
+      [
+        'Plugin p: the tool "a" takes a bigint as "sum", and the arguments of models are JSON, which has none.',
+        'Write z.coerce.bigint(), or take a number.',
+      ],
+    ])
+  })
+
+  it('may be made of JSON by the schema', async () => {
+    const { thrown } = await faultsOf(
+      taking(
+        z.object({
+          since: z.coerce.date(),
+          sum: z.coerce.bigint().optional(),
+          until: z.codec(z.iso.datetime(), z.date(), {
+            decode: (text) => new Date(text),
+            encode: (date) => date.toISOString(),
+          }),
+          or: z.union([z.date(), z.string()]),
+        }),
+      ),
+    )
+    expect(thrown).toBeUndefined()
+  })
+})
+
 describe('an option of createApp that is not of its kind stops the boot with a sentence', () => {
   it.each<[sentence: string, options: object]>([
     ['"plugins" is undefined', { plugins: undefined }],

@@ -35,8 +35,11 @@ describe('oracle-runtime init', () => {
       ],
       { cwd: app, encoding: 'utf8', env: { PATH, HOME } },
     )
-    expect(tests).toMatch(/pass 4\b/)
+    expect(tests).toMatch(/pass 6\b/)
     expect(tests).toMatch(/fail 0\b/)
+    // It also has what its users and its readers need.
+    const checked = await runCommandLine(['check:plugin', 'plugins/field-notes'], app)
+    expect(checked.out).toBe('field-notes: nothing is missing.\n')
   }, 120_000)
 
   it('refuses a folder that is not empty, and names that are none', async () => {

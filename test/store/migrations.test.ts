@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Log, Migration } from '../../core/plugin.ts'
 import { openDataDir } from '../../core/runtime/store/data-dir.ts'
 import { openStore, type Store } from '../../core/runtime/store/store.ts'
@@ -50,6 +50,30 @@ function behavesAlike(
       ])
       expect(order).toEqual(['a', 'b', 'c', 'd'])
       expect(await tables()).toEqual(['weather_migrations'])
+    })
+
+    test('a migration that takes long is told of every ten seconds', async () => {
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+      try {
+        const warnings: string[] = []
+        const warn = (_: unknown, line: string) => void warnings.push(line)
+        await store.close()
+        store = await database.open({ ...silent, warn } as Log)
+        const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+        const slow = async () => (begun.resolve(), await ended.promise)
+        const migrating = store.migrate('weather', { '001-slow': slow })
+        await begun.promise
+        vi.advanceTimersByTime(20_000)
+        ended.resolve()
+        await migrating
+        vi.advanceTimersByTime(20_000)
+        expect(warnings).toHaveLength(2)
+        expect(warnings[0]).toMatch(
+          /^Migration "001-slow" of weather has run for \d+ s, and the server answers once it has ended$/,
+        )
+      } finally {
+        vi.useRealTimers()
+      }
     })
 
     test('each owner has its own list, so two of them may use the same names', async () => {

@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../errors.ts'
 import type { AnyDefinition, AnyPlugin, AnySubAgent, AnyTool } from '../../plugin.ts'
 import { meant } from '../did-you-mean.ts'
+import { unknownFields } from './known-fields.ts'
 import { requirementsOf, usesOf } from '../load-order.ts'
 import { isSchema, isWhole, argumentsType, longestToolMs, shown } from './tools.ts'
 
@@ -54,6 +55,7 @@ const callable = /^[a-zA-Z0-9_-]{1,59}$/
 /** Faults of everything but the tools. Types cannot stop a plugin in plain JavaScript. */
 function* shapeFaults(name: string, subAgent: Partial<AnySubAgent>): Generator<Fault> {
   const { description, prompt, input, output, maxCalls, timeoutMs } = subAgent
+  for (const [message, hint] of unknownFields('sub-agent', subAgent)) yield [`${message}.`, hint]
   if (!callable.test(name))
     yield ['has a name that models cannot call.', 'Use at most 59 letters, digits and underscores.']
   if (typeof description !== 'string' || !description.trim())

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { RuntimeError } from '../../errors.ts'
 import type { AnyDefinition, AnyTool } from '../../plugin.ts'
 import { meant } from '../did-you-mean.ts'
+import { unknownFields } from './known-fields.ts'
 
 const toolName = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/
 
@@ -25,6 +26,7 @@ export function checkTools(
     if (!tool?.description?.trim())
       fault('has no description.', 'Say in a sentence what it does and when to call it.')
     if (typeof tool?.run !== 'function') fault('has no run function.')
+    for (const [message, hint] of unknownFields('tool', tool ?? {})) fault(`${message}.`, hint)
     for (const [message, hint] of optionFaults(tool ?? {})) fault(message, hint)
     if (!isSchema(tool?.input))
       fault(
@@ -36,6 +38,7 @@ export function checkTools(
         'takes something other than an object.',
         'Models call tools with an object: wrap it in z.object({ … }).',
       )
+    else for (const [message, hint] of beyondJson(tool.input)) fault(message, hint)
     if (tool?.output !== undefined && !isSchema(tool.output))
       fault('has an "output" that is no schema.', 'Write z.object({ … }), or leave it out.')
   }
@@ -133,6 +136,38 @@ export const isWhole = (value: unknown, least: number, most: number): value is n
 /** Whether a value is a zod schema. */
 export function isSchema(value: unknown): value is z.core.$ZodType {
   return typeof value === 'object' && value !== null && '_zod' in value
+}
+
+/** What to write for arguments that no JSON can be, by the type of their schema. */
+const fromJson: Readonly<Record<string, string>> = {
+  date: 'Write z.coerce.date(), or take a text: z.iso.datetime().',
+  bigint: 'Write z.coerce.bigint(), or take a number.',
+  map: 'Take an object: z.record(…).',
+  set: 'Take a list: z.array(…).',
+}
+
+/** The arguments of a plain object of which no call of a model can bring a value, as a sentence and a hint for each. */
+function* beyondJson({ _zod: { def } }: z.core.$ZodType): Generator<readonly [string, string]> {
+  if (!('shape' in def) || typeof def.shape !== 'object') return
+  for (const [key, schema] of Object.entries(def.shape ?? {})) {
+    if (!isSchema(schema)) continue
+    const inner = innermost(schema)._zod.def
+    const hint = fromJson[inner.type]
+    if (hint === undefined || ('coerce' in inner && inner.coerce)) continue
+    yield [
+      `takes a ${inner.type} as "${key}", and the arguments of models are JSON, which has none.`,
+      hint,
+    ]
+  }
+}
+
+/** The schema within those that let a value be missing. */
+function innermost(schema: z.core.$ZodType): z.core.$ZodType {
+  const { def } = schema._zod
+  const isAround = def.type === 'optional' || def.type === 'nullable' || def.type === 'default'
+  return isAround && 'innerType' in def && isSchema(def.innerType)
+    ? innermost(def.innerType)
+    : schema
 }
 
 /** The `type` of a schema's JSON form; undefined where it has none. */

@@ -7,7 +7,8 @@ export function onion<Context, Result>(
   core: (ctx: Context) => Promise<Result>,
 ): (ctx: Context) => Promise<Result> {
   return layers.reduceRight<(ctx: Context) => Promise<Result>>(
-    (inner, layer) => (ctx) => {
+    // A layer in plain JavaScript may be no async function: what it returns or throws at once counts as well.
+    (inner, layer) => async (ctx) => {
       let entered = false
       return layer(ctx, () => {
         if (entered) return Promise.reject(new Error('next() was called twice in one layer'))

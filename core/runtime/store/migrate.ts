@@ -7,6 +7,9 @@ import { RuntimeError } from '../../errors.ts'
 /** Any number will do, as long as every version of the runtime takes the same. */
 const lockKey = 7_021_460_583_129n
 
+/** How long a migration may take before the log says so, and from then on how often it does. */
+const tellMs = 10_000
+
 /** What a migrator works on. */
 interface MigrationTarget {
   readonly kind: 'sqlite' | 'postgres'
@@ -31,6 +34,16 @@ export async function migrate(
   const ran: string[] = []
   let newer: readonly string[] = []
   let running: string | undefined
+  const began = performance.now()
+  // The server answers nothing before the migrations have ended. Without the timer, Node would end where nothing else goes on.
+  const telling = setInterval(() => {
+    const seconds = Math.round((performance.now() - began) / 1000)
+    const what =
+      running === undefined
+        ? `The migrations of ${owner} have waited ${seconds} s for the database`
+        : `Migration "${running}" of ${owner} has run for ${seconds} s, and the server answers once it has ended`
+    log.warn({ owner, migration: running }, what)
+  }, tellMs)
   const step = (together: boolean) =>
     db.transaction().execute(async (trx) => {
       running = undefined
@@ -62,6 +75,8 @@ export async function migrate(
     }
   } catch (error) {
     throw failure(owner, running, error)
+  } finally {
+    clearInterval(telling)
   }
   if (newer.length > 0)
     log.warn(

@@ -13,11 +13,13 @@ import type {
 } from '../../../plugin.ts'
 import type { ModelWords } from '../../../plugin/context.ts'
 import { Assembly } from '../../model/assemble.ts'
+import { shown } from '../../../manifest/tools/tools.ts'
 import { Walk, type Instead } from '../../model/chain.ts'
 import { originOf } from '../../model/for-model.ts'
 import type { Gauges } from '../../model/window/gauges.ts'
 import { bytesOfRequest } from '../../model/window/sizes.ts'
 import { openedModel } from '../../model/opened-later.ts'
+import { fieldsIn } from '../../base/fields.ts'
 import { onion, type Layer } from '../../base/onion.ts'
 import { isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import { underWay } from '../../watchdog/under-way.ts'
@@ -99,10 +101,19 @@ export function composeModel(
             say: { enumerable: true, value: (words: ModelWords) => say(calling, words) },
           },
         )
-        return layer(ctx, next)
+        return Promise.resolve(layer(ctx, next)).then((reply) => answered(reply, record.name))
       }
     })
   return onion(layers, (calling) => stream(calling, log, gauges))
+}
+
+/** The reply that a layer returned, or an error that names the plugin whose layer returned none. */
+function answered(reply: ModelReply, plugin: string): ModelReply {
+  const { content, toolCalls } = fieldsIn(reply)
+  if (typeof content === 'string' && Array.isArray(toolCalls)) return reply
+  throw new TypeError(
+    `middleware.model of ${plugin} returned ${shown(reply)}: return what next() resolves to, or { content, toolCalls }`,
+  )
 }
 
 /** Says what a layer says itself, as if the model had said it: the client reads it now, and the journal keeps it. */

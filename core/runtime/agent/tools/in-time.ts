@@ -6,12 +6,14 @@ const graceMs = 1000
 
 /**
  * Runs the tool of a call, which may take `timeoutMs`. After that the signal of the call fires, and a second later the
- * call ends with TOOL_TIMEOUT, whether the tool has ended or not. A result that comes within that second counts.
+ * call ends with TOOL_TIMEOUT, whether the tool has ended or not. A result that comes within that second counts. `faultOf`
+ * says it in other words, for what is no run of the tool.
  */
 export async function inTime<T>(
   calling: Calling,
   timeoutMs: number,
   run: (signal: AbortSignal) => Promise<T>,
+  faultOf = timedOut,
 ): Promise<T> {
   const { signal: ofTurn } = calling.turn
   const controller = new AbortController()
@@ -21,7 +23,7 @@ export async function inTime<T>(
   const { promise: late, reject } = Promise.withResolvers<never>()
   let fault: RuntimeError | undefined
   let timer = setTimeout(() => {
-    fault = timedOut(calling, timeoutMs)
+    fault = faultOf(calling, timeoutMs)
     timer = setTimeout(reject, graceMs, fault)
     controller.abort(fault)
   }, timeoutMs)
@@ -33,6 +35,16 @@ export async function inTime<T>(
     clearTimeout(timer)
     ofTurn.removeEventListener('abort', follow)
   }
+}
+
+/** The fault of a call whose `approve` did not say in time whether a person is asked: then the tool does not run. */
+export function undecided({ call }: Calling, timeoutMs: number): RuntimeError {
+  const time = timeoutMs.toLocaleString('en')
+  return new RuntimeError(
+    'TOOL_TIMEOUT',
+    `"${call.name}" was not run: within ${time} ms it was not settled whether a person has to approve it.`,
+    { hint: 'Nothing has happened. You may call it again, or tell the user.' },
+  )
 }
 
 function timedOut({ call, entry }: Calling, timeoutMs: number): RuntimeError {

@@ -21,9 +21,9 @@ import { saidNo } from '../../turns/events/said-no.ts'
 import { reasonOf, sourcesText } from '../turn/consent.ts'
 import { contentOfCall } from './call-content.ts'
 import { recordedValue } from '../turn/result-parts.ts'
-import { explained, recordedError } from './tool-content.ts'
+import { explained, recordedError, unreadable } from './tool-content.ts'
 import type { ToolEntry } from './entry.ts'
-import { inTime } from './in-time.ts'
+import { inTime, undecided } from './in-time.ts'
 import { ofTheRun } from './of-the-run.ts'
 import { clientResultOf, handedIn } from '../turn/parked.ts'
 import { underWay } from '../../watchdog/under-way.ts'
@@ -104,6 +104,7 @@ export async function execute(calling: Calling): Promise<unknown> {
     underWay(`tool ${calling.call.name} of ${entry.record?.name ?? 'the kernel'}`)
     calling.begun = true
     const value = await entry.run(calling.call.args, calling)
+    if (entry.record) refuseUnreadable(calling, entry.record, value)
     return entry.tool?.output ? await z.parseAsync(entry.tool.output, value) : value
   }
   const run = async () => {
@@ -116,6 +117,23 @@ export async function execute(calling: Calling): Promise<unknown> {
     })
   }
   return entry.effect === 'read' ? await run() : await atMostOnce(calling, run)
+}
+
+/** Refuses a result that the model would read as `{}`. The tool has done its work, so the model is not told that it failed. */
+function refuseUnreadable({ call, turn }: Calling, record: PluginRecord, value: unknown): void {
+  const [what, instead] = unreadable(value) ?? []
+  if (what === undefined) return
+  record.base?.log.error(
+    { tool: call.name, requestId: turn.requestId },
+    `The tool "${call.name}" returned ${what}, which the model cannot read: return ${instead}`,
+  )
+  throw new RuntimeError(
+    'INTERNAL',
+    `"${call.name}" was carried out, and its result cannot be read.`,
+    {
+      hint: 'Do not repeat the call; tell the user. The log has the cause.',
+    },
+  )
 }
 
 /** A call that its client carries out while the run stands still: its result comes with what the client hands in. */
@@ -209,11 +227,14 @@ function rejection({ name }: PendingCall, { args }: Decision): string {
 }
 
 /** Whether the tool itself asks for a person's consent, whatever the turn has read; the sentence by which it asks, where it has one. */
-async function asksOfItself({ entry, call, turn }: Calling): Promise<boolean | string> {
+async function asksOfItself(calling: Calling): Promise<boolean | string> {
+  const { entry, call, turn } = calling
   const { tool, record } = entry
   if (!record || typeof tool?.approve !== 'function') return tool?.approve === true
   await turn.consent.look() // so that the `ctx.approvals` of `approve` knows of sockets at other replicas
-  return tool.approve(call.args, turnContext(record, turn, call))
+  const asks = tool.approve(call.args, turnContext(record, turn, call))
+  if (!(asks instanceof Promise) || entry.timeoutMs === undefined) return asks
+  return await inTime(calling, entry.timeoutMs, () => asks, undecided)
 }
 
 /**

@@ -15,6 +15,18 @@ export function resultText(value: unknown): string {
   return typeof value === 'string' ? value : jsonOf(value)
 }
 
+/** What a value is of which JSON holds nothing, and what to return in its place; undefined for all others. */
+export function unreadable(value: unknown): readonly [what: string, instead: string] | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  if (value instanceof Response)
+    return ['a Response', 'what it holds, such as await response.json()']
+  if (value instanceof Map) return ['a Map', 'an object: Object.fromEntries(map)']
+  if (value instanceof Set) return ['a Set', 'a list: [...set]']
+  if (Symbol.asyncIterator in value || value instanceof Iterator)
+    return ['a stream of values', 'them together, as one value']
+  return undefined
+}
+
 /** The same, cut to the usual size; the rest of what is cut is not kept. */
 export function contentOf(value: unknown): string {
   const text = resultText(value)

@@ -1,4 +1,5 @@
 import { RuntimeError } from '../../../errors.ts'
+import { unknownFields } from '../../../manifest/tools/known-fields.ts'
 import { optionFaults } from '../../../manifest/tools/tools.ts'
 import type { AnyTool, Log, ToolSpec, TurnTool } from '../../../plugin.ts'
 import { isRecord } from '../../base/fields.ts'
@@ -230,6 +231,8 @@ function readTool(given: unknown): { readonly tool: AnyTool; readonly schema: un
     return `has a description of more than ${mostDescription} characters`
   if (typeof run !== 'function') return 'has no run function'
   if (parameters === undefined) return 'has no "parameters"'
+  // The tool may be an object of a class, with fields of its own: only what looks misspelt is a fault.
+  for (const [message, hint] of unknownFields('tool of toolsFor', given)) if (hint) return message
   const tool: AnyTool = {
     description,
     // The schema is data for the model alone: the kernel only checks that a call brings an object.

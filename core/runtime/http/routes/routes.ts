@@ -3,6 +3,7 @@ import type { Router as KoaRouter } from '@koa/router'
 import { RuntimeError } from '../../../errors.ts'
 import { bearerCanFault } from '../../../manifest/abilities.ts'
 import { meant } from '../../../manifest/did-you-mean.ts'
+import { unknownFields } from '../../../manifest/tools/known-fields.ts'
 import { isSchema, shown } from '../../../manifest/tools/tools.ts'
 import type { AnyRoute, Method, WebEntry } from '../../../plugin.ts'
 import { isRecord } from '../../base/fields.ts'
@@ -166,6 +167,7 @@ const auths: readonly unknown[] = [undefined, 'ucan', 'public', 'bearer', 'opera
 
 function optionFault({ method }: RouteKey, { owner, route }: DeclaredRoute): string | undefined {
   const { auth, limit, cors, body, can } = route
+  for (const [message] of unknownFields('route', route)) return `it ${message}`
   const wrongKind = kindFault(route)
   if (wrongKind !== undefined) return wrongKind
   if (!auths.includes(auth)) return `"${String(auth)}" is not a kind of auth`
@@ -216,7 +218,9 @@ function kindFault(route: AnyRoute): string | undefined {
 }
 
 /** What to write in place of an option that authors get wrong; undefined where the sentence of the fault says it all. */
-function optionHint({ auth, can, verify }: AnyRoute): string | undefined {
+function optionHint(route: AnyRoute): string | undefined {
+  const { auth, can, verify } = route
+  for (const [, hint] of unknownFields('route', route)) return hint
   if (!auths.includes(auth)) {
     const close = meant(String(auth), ['ucan', 'public', 'bearer', 'operator', 'own'])
     const all = `It is 'ucan', 'public', 'bearer', 'operator' or 'own'; left out, it is 'ucan'.`
