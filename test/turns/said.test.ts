@@ -338,6 +338,7 @@ await onEachDatabase('words that a plugin says', ({ databaseUrl }) => {
       { text: 'a', session: '' },
       { text: 'a', user: undefined },
       { text: 'a', user: { did: 'Amina' } },
+      { text: 'a', notfy: false },
       { component: { name: '', args: {} } },
       { component: { name: 'bell', args: [] } },
       { component: { name: 'bell', args: circle } },
@@ -348,6 +349,14 @@ await onEachDatabase('words that a plugin says', ({ databaseUrl }) => {
       expect(await codeOf(opened.sessions.say(nothing))).toBe('INPUT_INVALID')
       expect(await codeOf(opened.sessions.ensure(nothing))).toBe('INPUT_INVALID')
     }
+    const misspelt = { user, titel: 'Mine' } as never
+    await expect(opened.sessions.ensure(misspelt)).rejects.toMatchObject({
+      message: 'A session of plugin reminders is asked for with "titel".',
+      hint: 'Did you mean "title"?',
+    })
+    await expect(opened.sessions.say({ user: { did: 'Amina' }, text: 'a' })).rejects.toMatchObject({
+      message: 'The user of a message of plugin reminders is not a DID.',
+    })
     // No database keeps such an id, and PostgreSQL would say so in its own words.
     for (const session of ['a\0b', 'x'.repeat(10_000)])
       expect(await say({ text: 'a', session })).toBe('INPUT_INVALID')

@@ -25,7 +25,7 @@ import type { RenderedComponent } from '../run.ts'
 import type { PluginMessage } from '../user-message.ts'
 import { eventsOf } from './events.ts'
 import { saidStatements } from './statements.ts'
-import { readDid, readNewWords, type Words } from './words.ts'
+import { readDid, refuseUnknown, readNewWords, type Words } from './words.ts'
 import { timedId } from '../../base/clock.ts'
 
 /** How often a plugin may speak to one user in a minute. */
@@ -58,6 +58,8 @@ type Outcome =
   | { readonly is: 'no-session' | 'no-user' }
   | { readonly is: 'too-many'; readonly leftMs: number }
 
+const sessionNames = ['user', 'id', 'room', 'shared', 'title']
+
 /**
  * Says what plugins say without a model. Words become a run that has ended when it is recorded, so whatever reads runs reads
  * them too. The run takes the session's next turn: a run that is under way has an earlier one and goes on, and the words
@@ -85,7 +87,9 @@ export class Speaker {
 
   #ensure(plugin: string, wanted: WantedSession): Promise<EnsuredSession> {
     const { user, id, room, shared, title }: Partial<WantedSession> = fieldsIn(wanted)
-    const did = readDid(`A session of plugin ${plugin}`, user)
+    const what = `A session of plugin ${plugin}`
+    const did = readDid(what, user)
+    refuseUnknown(`${what} is asked for with`, wanted, sessionNames)
     return this.#parts.sessions.ensure(did, { id, room, shared, title, plugin })
   }
 

@@ -1,4 +1,5 @@
 import { RuntimeError } from '../../../errors.ts'
+import { meant } from '../../../manifest/did-you-mean.ts'
 import type { NewWords, ShownComponent } from '../../../plugin.ts'
 import { isRecord } from '../../base/fields.ts'
 import { readKey, readUser } from '../../jobs/input.ts'
@@ -27,16 +28,30 @@ const refused = (message: string, hint?: string) =>
 
 /** The DID of the user whom a plugin names. */
 export function readDid(what: string, user: unknown): string {
-  const did = isRecord(user) ? readUser(what, user.did) : undefined
+  const inside = what.charAt(0).toLowerCase() + what.slice(1)
+  const did = isRecord(user) ? readUser(inside, user.did) : undefined
   if (did !== undefined) return did
   throw refused(`${what} needs a user.`, 'Pass a user of ctx, or { did }.')
 }
+
+/** Refuses a field that is none: it is a misspelt one, and would count for nothing. */
+export function refuseUnknown(what: string, given: object, names: readonly string[]): void {
+  const unknown = Object.keys(given).find((name) => !names.includes(name))
+  if (unknown === undefined) return
+  throw refused(
+    `${what} "${unknown.slice(0, 64)}".`,
+    meant(unknown, names) || `There are ${names.join(', ')}.`,
+  )
+}
+
+const wordNames = ['user', 'session', 'text', 'component', 'key', 'title', 'notify']
 
 /** What a plugin wants to say, checked. */
 export function readNewWords(plugin: string, words: NewWords): Words {
   const what = `A message of plugin ${plugin}`
   if (!isRecord(words))
     throw refused(`${what} is ${String(words).slice(0, 40)}.`, 'Pass { user, text }.')
+  refuseUnknown(`${what} has`, words, wordNames)
   const { user, session, text, component, key, title, notify } = words
   if ((text === undefined) === (component === undefined))
     throw refused(`${what} has a text or a component, and one of the two only.`)
