@@ -18,6 +18,8 @@ export const [agentModel, plainModel] = ['oracle', 'oracle-plain'] as const
 /** How clients begin a request for a title, tags or follow-ups, which is none of the conversation. */
 const sideRequest = '### Task:'
 const longestName = 1_000
+/** How many turns of one Idempotency-Key there are at most: all but the last failed before they said anything. */
+const mostNames = 20
 
 /** What answering a request needs. */
 export interface Exchange {
@@ -36,12 +38,12 @@ export async function answer(request: ChatRequest, exchange: Exchange) {
   const asked = read(request)
   // A connection that closes is the only Stop that these clients have.
   const { signal: leaving } = attended({ signal, stopAfterMs: 0 })
-  const turn =
+  const { turn, runId, sessionId } =
     asked.is === 'turn'
-      ? start(request, asked, model, exchange, leaving)
-      : goOn(asked, exchange, leaving)
-  const { runId = '', sessionId } = await begun(turn, asked)
-  await turn.spoke
+      ? await saying(mostNames, asked, (nth) =>
+          start(request, asked, model, exchange, leaving, nth),
+        )
+      : await saying(1, asked, () => goOn(asked, exchange, leaving))
   koa.set('X-Session-Id', sessionId)
   koa.set('X-Run-Id', runId)
   const about: About = {
@@ -74,12 +76,30 @@ export const unknownModel = (name: string): RuntimeError =>
     details: [{ path: 'model' }],
   })
 
+/**
+ * A turn that has begun to say something. Where an earlier request made the turn and it failed before it said anything, that
+ * request was answered with a status, which an Idempotency-Key does not remember: the turn is started under the next name.
+ */
+async function saying(most: number, asked: Asked, startAs: (nth: number) => StartedTurn) {
+  for (let nth = 1; ; nth++) {
+    const turn = startAs(nth)
+    const { runId = '', sessionId, isNew } = await begun(turn, asked)
+    try {
+      await turn.spoke
+      return { turn, runId, sessionId }
+    } catch (error) {
+      if (isNew || nth === most) throw error
+    }
+  }
+}
+
 function start(
   { model: named, metadata }: ChatRequest,
   asked: Extract<Asked, { is: 'turn' }>,
   model: string | undefined,
   { user, turns, koa }: Exchange,
   signal: AbortSignal | undefined,
+  nth: number,
 ): StartedTurn {
   const { message, attachments, history, instructions, tools } = asked
   const isAside = named === plainModel || message.trimStart().startsWith(sideRequest)
@@ -90,7 +110,7 @@ function start(
     ...(model !== undefined && { model }),
     ...(attachments.length > 0 && { attachments }),
     ...(instructions !== undefined && { instructions }),
-    ...(key && { requestId: requestIdOf(key) }),
+    ...(key && { requestId: requestIdOf(key, nth) }),
     ...(name === undefined ? { ephemeral: true } : { session: sessionIdOf(user.did, name) }),
     ...(isAside
       ? { allow: [], approvals: false }

@@ -9,8 +9,9 @@ export const sessionHeaders = ['x-session-id', 'x-conversation-id', 'x-openwebui
 export const sessionIdOf = (did: string, name: string): string =>
   `openai-${sha(`${did}\n${name}`).slice(0, 40)}`
 
-/** The name of a turn, made of the client's Idempotency-Key. */
-export const requestIdOf = (key: string): string => `openai-api:${sha(key).slice(0, 40)}`
+/** The name of a turn, made of the client's Idempotency-Key; those after the first stand in for turns that failed at once. */
+export const requestIdOf = (key: string, nth = 1): string =>
+  `openai-api:${sha(key).slice(0, 40)}${nth > 1 ? `:${nth}` : ''}`
 
 /** The name of what a client hands in: the same results of the same calls are handed in once. */
 export const resultsIdOf = (runId: string, results: unknown): string =>

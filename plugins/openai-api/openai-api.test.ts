@@ -4,7 +4,7 @@ import { tool } from '@langchain/core/tools'
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { definePlugin } from '#core'
+import { definePlugin, RuntimeError } from '#core'
 import { call, scriptedModel, testApp, type ScriptedStep } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import openaiApi from './index.ts'
@@ -419,6 +419,29 @@ await onEachDatabase('the openai package', ({ databaseUrl }) => {
         .chat.completions.create({ model: 'oracle', messages: [says('Else')] }, { headers }),
     ).rejects.toMatchObject({ status: 422 })
   })
+
+  test.each([false, true])(
+    'begins anew for the Idempotency-Key of what failed at once, streamed: %s',
+    async (stream) => {
+      const away = () => new RuntimeError('MODEL_UNAVAILABLE', 'Not now.', { status: 503 })
+      await using at = await open([away(), away(), 'Here I am.'], env)
+      const ask = async () => {
+        const body = { model: 'oracle', stream, messages: [says('Tell')] }
+        const headers = { authorization: `Bearer ${at.apiKey}`, 'Idempotency-Key': 'again' }
+        const { status, body: answer } = await at.app.post(
+          '/openai/v1/chat/completions',
+          body,
+          headers,
+        )
+        return [status, JSON.stringify(answer).includes('Here')]
+      }
+      expect(await ask()).toEqual([503, false])
+      expect(await ask()).toEqual([503, false])
+      expect(await ask()).toEqual([200, true])
+      expect(await ask()).toEqual([200, true])
+      expect(at.model.requests).toHaveLength(3)
+    },
+  )
 })
 
 test('a client that leaves stops the model, and nothing else does', async () => {
