@@ -101,7 +101,7 @@ export class Remembering {
     this.#now = () => now()
     this.vault = new Vault(env.MEMORY_KEY, env.MEMORY_KEY_PREVIOUS)
     this.passages = new Passages(this.#db)
-    this.standings = new Standings(this.#db, env.MEMORY_MODE)
+    this.standings = new Standings(this.#db, env.MEMORY_MODE, this.passages.isPostgres)
     this.notes = new UsedNotes(this.#db, this.passages.isPostgres)
     this.memories = new Memories(this.vault, env.MEMORY_MAX, this.passages)
   }
@@ -180,12 +180,14 @@ export class Remembering {
     return this.memories.settingsOf(db, did, this.env.MEMORY_MODE)
   }
 
-  /** Whether memory has ever had to do with a person. */
+  /** Whether anything is kept of a person: where memory is on for everybody, words are kept before the person has a row. */
   async isKnown(did: string, db = this.#db): Promise<boolean> {
     const row = await db
       .selectFrom('memory_people')
       .select('did')
       .where('did', '=', did)
+      .unionAll(db.selectFrom('memory_passages').select('did').where('did', '=', did))
+      .limit(1)
       .executeTakeFirst()
     return row !== undefined
   }

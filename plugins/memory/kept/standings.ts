@@ -61,15 +61,17 @@ interface Row {
 export class Standings {
   readonly #db: MemoryDatabase
   readonly #usual: Mode
+  readonly #isPostgres: boolean
   readonly #now
   readonly #atEnd
   readonly #known = new Map<string, Known>()
 
-  constructor(db: MemoryDatabase, usual: Mode) {
+  constructor(db: MemoryDatabase, usual: Mode, isPostgres: boolean) {
     this.#db = db
     this.#usual = usual
+    this.#isPostgres = isPostgres
     this.#now = nowStatement(db)
-    this.#atEnd = endStatement(db)
+    this.#atEnd = endStatement(db, isPostgres)
   }
 
   /** How things stand now. */
@@ -111,7 +113,10 @@ export class Standings {
     for (const [key, known] of this.#known) if (known.did === did) this.#known.delete(key)
   }
 
-  /** How things stand at the end of a turn that began at a time. */
+  /**
+   * How things stand at the end of a turn that began at a time. On PostgreSQL this holds the row of the person: whoever erases on
+   * another replica waits for what the end keeps, or the end knows of the erasing.
+   */
   async atEnd(
     trx: MemoryDatabase,
     {
@@ -120,13 +125,27 @@ export class Standings {
       at,
     }: { readonly did: string; readonly sessionId: string; readonly at: number },
   ): Promise<StandingAtEnd> {
-    const [row] = (await this.#atEnd({ did, session: sessionId, at }, trx)).rows
+    const row = await this.#held(trx, { did, session: sessionId, at })
     const erased = Number(row?.erased ?? 0)
     return {
       mode: modeOf(row, row?.mode ?? this.#usual),
       wasShown: Number(row?.shown ?? 0) > 0,
       erased: erased === 2 ? 'all' : erased === 1 ? 'some' : undefined,
       unread: Number(row?.unread ?? 0),
+    }
+  }
+
+  async #held(trx: MemoryDatabase, end: EndParameters): Promise<EndRow | undefined> {
+    for (;;) {
+      const [row] = (await this.#atEnd(end, trx)).rows
+      if (!this.#isPostgres || (row && row.held !== null && row.held === row.version)) return row
+      // Somebody else held the row, and this was read before that: it is read again. A row that is not there cannot be held.
+      if (row?.held === null)
+        await trx
+          .insertInto('memory_people')
+          .values({ did: end.did, mode: null, sensitive: 'ask', version: 0, next: 1 })
+          .onConflict((conflict) => conflict.doNothing())
+          .execute()
     }
   }
 }
@@ -145,24 +164,37 @@ const nowStatement = (db: MemoryDatabase) =>
           on session.did = ${p.did} and session.session_id = ${p.session}`.compile(db),
   }))
 
-type EndRow = Pick<Row, 'mode' | 'incognito'> & {
+interface EndParameters {
+  readonly did: string
+  readonly session: string
+  readonly at: number
+}
+
+type EndRow = Row & {
   readonly shown: number
   readonly erased: number | null
   readonly unread: number
+  /** The version of the row that is held, which may be newer than what stands beside it; null where there is no row. */
+  readonly held: number | null
 }
 
-const endStatement = (db: MemoryDatabase) =>
-  prepared(db, (p: { did: string; session: string; at: number }) => ({
+const endStatement = (db: MemoryDatabase, isPostgres: boolean) =>
+  prepared(db, (p: EndParameters) => ({
     compile: () =>
-      sql<EndRow>`select person.mode, session.incognito,
+      sql<EndRow>`select person.mode, person.version, session.incognito,
           (select count(*) from memory_used
             where session_id = ${p.session} and did = ${p.did} and run_id is null) as shown,
           (select max(case when hash = ${sql.lit(everything)} then 2 else 1 end) from memory_erased
             where did = ${p.did} and at >= ${p.at}) as erased,
           (select count(*) from memory_passages
             where session_id = ${p.session} and read_at is null) as unread
+          ${isPostgres ? sql`, held.version as held` : sql``}
         from (select 1 as one) as here
         left join memory_people as person on person.did = ${p.did}
         left join memory_sessions as session
-          on session.did = ${p.did} and session.session_id = ${p.session}`.compile(db),
+          on session.did = ${p.did} and session.session_id = ${p.session}
+        ${isPostgres ? heldRow(p.did) : sql``}`.compile(db),
   }))
+
+const heldRow = (did: string) => sql`left join
+  (select version from memory_people where did = ${did} for no key update) as held on true`

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
 import { call, type TestUser } from '#core/testing'
-import { onPostgres } from '../../../test/support/each-database.ts'
+import { onEachDatabase, onPostgres } from '../../../test/support/each-database.ts'
 import { OpenMemory } from '../../../test/support/open-memory.ts'
 
 const ways = {
@@ -82,6 +82,26 @@ const suite = (open: OpenMemory, files?: () => string) => {
       await user.delete('/memory?all=true')
     })
 }
+
+await onEachDatabase('memory that is on for everybody', ({ databaseUrl }) => {
+  const open = new OpenMemory({ MEMORY_MODE: 'on' }, databaseUrl)
+
+  it('forgets a deleted session of a person of whom nothing else is known yet', async () => {
+    const user = await open.app.user()
+    open.notices('I live in Lusaka', {
+      ...{ message: 1, quote: 'I live in Lusaka', text: 'lives in Lusaka', kind: 'fact' },
+      ...{ about: 'me', slot: 'home', value: 'Lusaka' },
+    })
+    const { sessionId } = await user.say('I live in Lusaka')
+    await open.heard(user, sessionId)
+    expect(await spoken(open, user, 'Lusaka')).toHaveLength(1)
+    await user.delete(`/sessions/${sessionId}`)
+    expect(await spoken(open, user, 'Lusaka')).toEqual([])
+    expect(await open.self.unread(sessionId)).toBe(0)
+    await open.app.clock.advance('5m')
+    expect(await open.texts(user, '?history=true')).toEqual([])
+  })
+})
 
 describe('erasing is erasing, on SQLite', () => {
   const folder = mkdtempSync(join(tmpdir(), 'oracle-memory-'))

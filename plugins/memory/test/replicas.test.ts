@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import type { AskableModel } from '#core'
 import { onPostgres } from '../../../test/support/each-database.ts'
 import { OpenMemory } from '../../../test/support/open-memory.ts'
+import { eraseAll } from '../kept/erasing.ts'
 
 /** A model that proposes what the test says, whatever it is asked. */
 const proposing = (...memories: readonly Record<string, unknown>[]) => {
@@ -71,6 +72,77 @@ await onPostgres('one truth on two replicas', ({ databaseUrl }) => {
         expect((await self.indexOf(did)).standing(self.now).map(({ value }) => value)).toEqual([
           'Kasama',
         ])
+    }
+  })
+
+  it('erases what a turn said whose end another replica is just being told of', async () => {
+    for (const erase of ['everything', 'one memory', 'the session'] as const) {
+      const did = `did:test:${randomUUID()}`
+      await one.self.choose(did, { mode: 'on' })
+      const { now } = one.self
+      const sessionId = randomUUID()
+      const turn = { runId: randomUUID(), sessionId, did, at: now - 1_000 }
+      const given = {
+        kind: 'fact',
+        about: 'me',
+        slot: 'home',
+        value: 'Kabwe',
+        text: 'lives in Kabwe',
+      }
+      const known = await other.self.alone(did, (trx) =>
+        other.self.memories.keep(
+          trx,
+          did,
+          { ...given, kind: 'fact', by: 'person' },
+          { sessionId: '', runId: 'hand', quote: '', at: now - 60_000 },
+          now,
+        ),
+      )
+      const erasing = {
+        everything: () => other.self.eraseAll(did, false),
+        'one memory': () => other.self.erase(did, [known.memory?.id ?? '']),
+        'the session': () => other.self.setIncognito(did, sessionId, true),
+      }[erase]
+      let erased: Promise<unknown> | undefined
+      await one.self.db.transaction().execute(async (trx) => {
+        const standing = await one.self.ends(trx, turn)
+        erased = erasing()
+        await new Promise((done) => setTimeout(done, 200))
+        await one.self.hear(
+          trx,
+          { ...turn, words: 'I live in Kabwe with three cats', reply: 'Fine.' },
+          standing,
+        )
+      })
+      await erased
+      const question = { question: 'Kabwe', from: 0, to: 9e15 }
+      expect(await one.self.passages.find(one.self.db, did, question), erase).toEqual([])
+      expect(await one.self.unread(sessionId), erase).toBe(0)
+    }
+  })
+
+  it('knows at the end of a turn of an erasing that another replica was in the middle of', async () => {
+    for (const isKnown of [true, false]) {
+      const did = `did:test:${randomUUID()}`
+      if (isKnown) await one.self.choose(did, { mode: 'on' })
+      const turn = { runId: randomUUID(), sessionId: randomUUID(), did, at: one.self.now - 1_000 }
+      const erased = Promise.withResolvers<void>()
+      const locked = Promise.withResolvers<void>()
+      const erasing = other.self.alone(did, async (trx) => {
+        locked.resolve()
+        await erased.promise
+        await eraseAll(trx, did, {
+          passages: other.self.passages,
+          at: other.self.now,
+          withSettings: false,
+        })
+      })
+      await locked.promise
+      const ending = one.self.db.transaction().execute((trx) => one.self.ends(trx, turn))
+      await new Promise((done) => setTimeout(done, 200))
+      erased.resolve()
+      await erasing
+      expect((await ending).erased).toBe('all')
     }
   })
 })
