@@ -1,8 +1,9 @@
+import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { definePlugin } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
-import { onEachDatabase } from '../support/each-database.ts'
+import { onEachDatabase, onPostgres } from '../support/each-database.ts'
 
 interface Reach {
   readonly sessions: {
@@ -68,5 +69,41 @@ await onEachDatabase('the transaction of a run', ({ databaseUrl }) => {
       `${hook} start: ${refused('turns.start')}`,
     ]
     expect(heard).toEqual([...of('begin'), ...of('end')])
+  })
+})
+
+await onPostgres('the deletion of a session', ({ databaseUrl = '' }) => {
+  test('holds the runs before plugins hold rows of theirs, so that no renewal of leases stands between', async () => {
+    const client = new pg.Client(databaseUrl)
+    await client.connect()
+    onTestFinished(() => client.end())
+    let ended = 0
+    const free: unknown[][] = []
+    const keeper = definePlugin({
+      name: 'keeper',
+      summary: 'Keeps something of sessions.',
+      runs: { end: () => void ended++ },
+      async sessionDeleted({ sessionId }) {
+        const { rows } = await client.query(
+          'select id from kernel_runs where session_id = $1 for update skip locked',
+          [sessionId],
+        )
+        free.push(rows)
+      },
+    })
+    const app = await testApp({
+      plugins: [keeper],
+      model: scriptedModel(['Yes.']),
+      env: { DATABASE_URL: databaseUrl },
+    })
+    onTestFinished(() => app.close())
+    const user = await app.user()
+    const { sessionId } = await user.say('Hello')
+    // Nobody has anything to hear any more.
+    await expect.poll(() => ended).toBe(1)
+    const marks = async () => (await client.query('select * from kernel_unsettled')).rows
+    await expect.poll(marks).toEqual([])
+    expect((await user.delete(`/sessions/${sessionId}`)).status).toBe(200)
+    expect(free).toEqual([[]])
   })
 })

@@ -26,19 +26,38 @@ const isFirstOfSession = sql<boolean>`not exists (select 1 from kernel_runs as e
 export async function extendLeases(store: RunStore, ids: readonly string[]): Promise<HeldRow[]> {
   const held: HeldRow[] = []
   for (const some of slices(ids))
-    held.push(
-      ...(await store.commits.single((db) =>
-        db
-          .updateTable('kernel_runs')
-          .set({ lease_until: store.leaseEnd })
-          .where('id', 'in', some)
-          .where('owner', '=', store.owner)
-          .where(isAtWork)
-          .returning(['id', 'epoch', 'stop'])
-          .execute(),
-      )),
-    )
+    held.push(...(await store.commits.single((db) => extend(store, db, some))))
   return held
+}
+
+function extend(store: RunStore, db: RunStore['db'], ids: readonly string[]): Promise<HeldRow[]> {
+  const mine = db
+    .selectFrom('kernel_runs')
+    .select(['id', 'epoch', 'stop'])
+    .where('id', 'in', ids)
+    .where('owner', '=', store.owner)
+    .where(isAtWork)
+  const extended = { lease_until: store.leaseEnd }
+  if (store.dialect === 'sqlite')
+    return db
+      .updateTable('kernel_runs')
+      .set(extended)
+      .where('id', 'in', mine.clearSelect().select('id'))
+      .returning(['id', 'epoch', 'stop'])
+      .execute()
+  // A write for many runs holds several of these rows, and would wait in a circle with a statement that holds others of them.
+  // That write extends the lease itself; where somebody else holds a row, the next heartbeat comes before the lease ends.
+  return db
+    .with('free', () => mine.forNoKeyUpdate().skipLocked())
+    .with('extended', (within) =>
+      within
+        .updateTable('kernel_runs')
+        .set(extended)
+        .where('id', 'in', (eb) => eb.selectFrom('free').select('id')),
+    )
+    .selectFrom(mine.as('mine'))
+    .selectAll()
+    .execute()
 }
 
 /**
