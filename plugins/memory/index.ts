@@ -152,7 +152,11 @@ export default definePlugin({
         ctx.jobs.later(
           'vectors',
           { owner, model },
-          { key: `${owner} ${model} ${version}`.slice(0, 200) },
+          {
+            key: `${owner} ${model} ${version}`.slice(0, 200),
+            // It goes with what is kept of the person; that of a room is of no person.
+            ...(!ctx.shared && { user: owner }),
+          },
         ),
     }),
 

@@ -1,6 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
 import { call, type TestUser } from '#core/testing'
@@ -100,6 +101,25 @@ await onEachDatabase('memory that is on for everybody', ({ databaseUrl }) => {
     expect(await open.self.unread(sessionId)).toBe(0)
     await open.app.clock.advance('5m')
     expect(await open.texts(user, '?history=true')).toEqual([])
+  })
+})
+
+await onEachDatabase('a person who is erased', ({ databaseUrl }) => {
+  const open = new OpenMemory({}, databaseUrl)
+
+  it('leaves no job that names them', async () => {
+    const user = await open.user()
+    await user.post('/memory', { text: 'lives in Lusaka' })
+    const { sessionId } = await user.say('Where do I live?')
+    await open.heard(user, sessionId)
+    const named = async () => {
+      const { rows } = await sql<{ name: string }>`select name from kernel_jobs
+        where key like ${`%${user.did}%`} or data like ${`%${user.did}%`}`.execute(open.self.db)
+      return rows.map(({ name }) => name).toSorted()
+    }
+    expect(await named()).toEqual(['notice', 'vectors'])
+    await user.erase()
+    expect(await named()).toEqual([])
   })
 })
 
