@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { definePlugin, RuntimeError } from '#core'
 import { environment } from './environment.ts'
-import { forgetSession } from './kept/erasing.ts'
+import { forgetSession, roomsOf } from './kept/erasing.ts'
 import { mostAttempts, Remembering, whereOf } from './remembering.ts'
 import {
   changedMemory,
@@ -107,9 +107,15 @@ export default definePlugin({
 
   async sessionDeleted({ sessionId, did }, { self, db, jobs }) {
     const trx = withMemoryTables(db)
-    if (!(await self.isKnown(did, trx))) return
-    await self.memories.lock(trx, did)
-    await forgetSession(trx, self.passages, did, sessionId)
+    const owners = [
+      ...((await self.isKnown(did, trx)) ? [did] : []),
+      ...(await roomsOf(trx, sessionId)),
+    ]
+    if (owners.length === 0) return
+    for (const owner of owners) {
+      await self.memories.lock(trx, owner)
+      await forgetSession(trx, self.passages, owner, sessionId)
+    }
     // The log can be emptied once this transaction is over.
     await jobs.later('wipe', undefined, { key: sessionId, user: did })
   },

@@ -74,6 +74,20 @@ export async function forgetSession(
     await trx.deleteFrom(table).where('session_id', '=', sessionId).where('did', '=', did).execute()
 }
 
+/** The rooms that keep something which was said in a session, in an order that is always the same. */
+export async function roomsOf(trx: MemoryDatabase, sessionId: string): Promise<string[]> {
+  const rows = await trx
+    .selectFrom('memory_sources')
+    .select('did')
+    .distinct()
+    .where('session_id', '=', sessionId)
+    // Of persons it is the one whose session it is: an import may name any session.
+    .where('did', 'like', 'room:%')
+    .orderBy('did')
+    .execute()
+  return rows.map(({ did }) => did)
+}
+
 /** Forgets what was said in a session. */
 export async function forgetPassages(
   trx: MemoryDatabase,

@@ -55,6 +55,39 @@ await onEachDatabase('rooms', ({ databaseUrl }) => {
     expect(alone).not.toContain('meeting is on Friday')
   })
 
+  it('forgets what a person had remembered for a room with the session in which alone it was said', async () => {
+    const [user, other] = [await open.user(), await open.user()]
+    const room = '!court:example.org'
+    const say = async (who: typeof user, message: string) => {
+      const turn = parts().turns.start({ user: { did: who.did }, room, shared: true, message })
+      await turn.ended
+      return (await turn.begun).sessionId
+    }
+    const remember = (text: string) => {
+      open.replies.push(call('remember', { text }), 'Kept for all.')
+      return `Remember that ${text}`
+    }
+    const here = async () => {
+      const rows = await open.self.db
+        .selectFrom('memory_memories')
+        .select('text')
+        .where('did', 'like', 'room:%court%')
+        .execute()
+      return rows.map(({ text }) => text)
+    }
+    const session = await say(user, remember('the meeting is on Friday'))
+    await say(user, remember('the gate is painted green'))
+    await say(other, remember('the gate is painted green'))
+    expect((await here()).toSorted()).toEqual([
+      'the gate is painted green',
+      'the meeting is on Friday',
+    ])
+    expect((await user.delete(`/sessions/${session}`)).status).toBe(200)
+    expect(await here()).toEqual(['the gate is painted green'])
+    await say(other, 'When is the meeting?')
+    expect(open.model.requests.at(-1)?.messages[0]?.content).not.toContain('Friday')
+  })
+
   it('is turned on by the invitation of its account, and paused when the account leaves', async () => {
     const user = await open.app.user()
     const mode = async () => (await user.get('/memory/settings')).body.mode
