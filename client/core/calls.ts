@@ -16,7 +16,7 @@ export interface CallsAbout {
   readonly hearing: SpeechBy
   readonly voice: SpeechBy & { readonly voices: readonly string[] }
   /** What has to be named as consented to before a call; absent where nothing leaves the server. */
-  readonly consent?: string
+  readonly consent?: string | undefined
   readonly video: boolean
   readonly iceServers: readonly RTCIceServer[]
   readonly limits: {

@@ -278,6 +278,6 @@ export type MintFn = (oracleDid: string) => Promise<Serialized>
 
 /** Where an oracle answers, for an app that does not look the address up by the DID. */
 export interface Overrides {
-  readonly baseUrl?: string
-  readonly wsUrl?: string
+  readonly baseUrl?: string | undefined
+  readonly wsUrl?: string | undefined
 }

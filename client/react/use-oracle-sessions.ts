@@ -5,7 +5,7 @@ import { useStore } from './use-store.ts'
 
 /** The options of `useOracleSessions`. */
 export interface UseOracleSessionsOptions {
-  readonly baseUrl?: string
+  readonly baseUrl?: string | undefined
   /** How many sessions a page of the list has. */
   readonly limit?: number
 }

@@ -10,8 +10,11 @@ import {
 import type { IBrowserTools, UIComponents } from '../core/page.ts'
 import type { Attachment, Capability, Overrides } from '../core/records.ts'
 import { useCapabilities, useModels } from '../react/use-oracle.ts'
+import { useClientIfAny } from '../react/provider.ts'
 import { AddressContext } from './address.ts'
 import { Composer } from './composer.tsx'
+import { useLayout } from './follow.ts'
+import { moveDraft } from './hooks.ts'
 import { ModelPicker } from './model-picker.tsx'
 import { NotKept } from './not-kept.tsx'
 import { isUnmade, newName } from './outbox.ts'
@@ -24,6 +27,7 @@ import { useFiles } from './use-files.ts'
 import { useOutbox } from './use-outbox.ts'
 import { useThreads } from './use-threads.ts'
 import { useLanguage } from './use-language.ts'
+import { useWriting } from './writing.ts'
 import { Waiting } from './waiting.tsx'
 import { useWords, type Words, WordsContext } from './words.ts'
 
@@ -156,14 +160,28 @@ function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }:
     <NewThread oracleDid={oracleDid} overrides={overrides} name={unmade} />
   )
   const frame = useRef<HTMLDivElement>(null)
+  const writing = useWriting(frame, sessionId || unmade)
+  const did = useClientIfAny()?.wallet.did ?? ''
+  // What was typed while the session was made goes along into the field of its conversation, before that reads its draft.
+  useLayout(() => {
+    const of = (name: string) => `${did} ${oracleDid} ${name}`
+    if (made !== undefined && chosen === '') moveDraft(of('new'), of(made), writing.typed())
+  }, [made])
   const keys = (
     <Shortcuts
-      onNew={begin}
+      onNew={() => {
+        begin()
+        writing.write()
+      }}
       onSearch={() => frame.current?.querySelector<HTMLElement>('.oc-search')?.focus()}
     />
   )
   return (
-    <div className={hasThreads ? 'oc-chat oc-with-threads' : 'oc-chat'} ref={frame}>
+    <div
+      className={hasThreads ? 'oc-chat oc-with-threads' : 'oc-chat'}
+      ref={frame}
+      {...writing.props}
+    >
       {hasThreads && (
         <List
           oracleDid={oracleDid}

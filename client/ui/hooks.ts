@@ -37,7 +37,7 @@ const mostOfDraft = 32 * 1024
 
 /** A text that outlives a reload, by its name; empty texts are forgotten. A page that may not store anything forgets all. */
 export function useDraft(name: string): [text: string, setText: (text: string) => void] {
-  const key = `oracle-draft ${name}`
+  const key = draftKey(name)
   const [text, setText] = useState('')
   useEffect(() => {
     try {
@@ -57,6 +57,19 @@ export function useDraft(name: string): [text: string, setText: (text: string) =
     }
   }
   return [text, keep]
+}
+
+const draftKey = (name: string) => `oracle-draft ${name}`
+
+/** Gives a draft another name, where it is this text: another tab may have begun another draft of the same name. */
+export function moveDraft(from: string, to: string, text: string): void {
+  try {
+    if (text === '' || localStorage.getItem(draftKey(from)) !== text) return
+    localStorage.setItem(draftKey(to), text)
+    localStorage.removeItem(draftKey(from))
+  } catch {
+    tellRefused()
+  }
 }
 
 /** A write that stays happened behind the place where a conversation branches off. */

@@ -74,6 +74,19 @@ describe('a layer around the model', () => {
   })
 })
 
+it('how far a call is that counts nothing is told as numbers all the same', async () => {
+  const { said } = await worked({
+    run(_: unknown, { emit }: { emit: { progress(done: number, total: number): void } }) {
+      emit.progress(0 / 0, 0)
+      emit.progress(-1, Infinity)
+      emit.progress(1, 2)
+      return 'done'
+    },
+  })
+  const told = said.of('progress').map(({ done, total }) => ({ done, total }))
+  expect(told).toEqual([{ done: 0 }, { done: 0 }, { done: 1, total: 2 }])
+})
+
 it('a layer that is no async function counts as one', async () => {
   const around = await worked({ run: () => 'done' }, { middleware: { tool: () => 'instead' } })
   expect(around.result).toBe('instead')

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { testApp } from '#core/testing'
+import { scriptedModel, testApp } from '#core/testing'
 import { complaintsOf, launch } from '../../support/browser.ts'
 import { heldModel } from '../../support/held-model.ts'
 import { kitPage } from '../../support/kit-page.ts'
@@ -48,6 +48,21 @@ await describeWith('chromium', 'a chat by the keyboard', (program) => {
       await keyboard.press('Enter')
       await page.locator('.oc-ai').getByText('Line 119').waitFor()
       await page.getByRole('button', { name: 'Send', exact: true }).waitFor()
+      // The first words have made a session, whose composer is another field than the one they were written in.
+      const writes = () => field.evaluate((one) => one === document.activeElement)
+      expect(await writes()).toBe(true)
+
+      // A new chat is begun to write in it, from wherever the key is pressed.
+      const conversation = page.locator('.oc-thread-name').first()
+      for (const from of [field, page.getByLabel('Search chats')]) {
+        await from.focus()
+        await keyboard.press('Control+Shift+O')
+        await page.locator('.oc-suggestions, .oc-welcome').first().waitFor()
+        await expect.poll(writes).toBe(true)
+        await conversation.click()
+        await page.locator('.oc-ai').getByText('Line 119').waitFor()
+        expect(await writes()).toBe(false)
+      }
 
       // Up in the list of messages there is a way to the end, which stands before the composer.
       await page.getByRole('region', { name: 'Messages' }).focus()
@@ -122,6 +137,39 @@ await describeWith('chromium', 'a chat by the keyboard', (program) => {
       await page.getByRole('button', { name: 'Earlier version' }).click()
       await page.locator('.oc-said').getByText('Go on for ever').waitFor()
       expect(complaints).toEqual([])
+    } finally {
+      await browser.close()
+    }
+  }, 120_000)
+
+  it('keeps what is typed while the first words get their session, and the focus', async () => {
+    await using site = await kitPage()
+    await using app = await testApp({ plugins: [], model: scriptedModel(['I see.']) })
+    const browser = await launch(program)
+    try {
+      const page = await browser.newPage()
+      page.setDefaultTimeout(30_000)
+      const made = Promise.withResolvers<void>()
+      await page.route('**/sessions', async (route) => {
+        if (route.request().method() === 'POST') await made.promise
+        await route.continue()
+      })
+      const seed = randomBytes(32).toString('base64')
+      await page.goto(site.address(app.url, app.oracleDid, { seed }))
+      const field = page.getByLabel('Message', { exact: true })
+      await field.focus()
+      await page.keyboard.type('Tell me all')
+      await page.keyboard.press('Enter')
+      await page.locator('.oc-said').getByText('Tell me all').waitFor()
+      await page.keyboard.type('And')
+      made.resolve()
+      await page.locator('.oc-ai').getByText('I see.').waitFor()
+      await page.keyboard.type(' then')
+      expect(await field.inputValue()).toBe('And then')
+      // It is no draft of the next chat.
+      await page.keyboard.press('Control+Shift+O')
+      await page.locator('.oc-ai').waitFor({ state: 'detached' })
+      expect(await field.inputValue()).toBe('')
     } finally {
       await browser.close()
     }

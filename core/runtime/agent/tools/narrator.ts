@@ -181,7 +181,13 @@ export class Narrator {
       },
       reasoning: (text) => this.reasoning(text),
       progress: (done, total, note) =>
-        this.#tell('progress', { toolCallId: parentEventId ?? toolCallId, done, total, note }),
+        this.#tell('progress', {
+          toolCallId: parentEventId ?? toolCallId,
+          // A tool that divides by a count of 0 tells of no number, which no JSON has.
+          done: Number.isFinite(done) ? Math.max(0, done) : 0,
+          total: Number.isFinite(total) && Number(total) > 0 ? total : undefined,
+          note,
+        }),
       router: (route) => this.#tell('router', { route }),
       invalidate: (status) => this.#tell('message_cache_invalidation', { status }),
     }
