@@ -43,6 +43,8 @@ type Part = 'prompt' | 'tools'
 const freshMs = 1_000
 /** How many turns are known that have just begun. */
 const mostKnown = 1_000
+/** How often the row of a person is looked at that somebody else held; who has it keeps it from then on. */
+const mostLooks = 10
 
 interface Known {
   readonly did: string
@@ -136,7 +138,7 @@ export class Standings {
   }
 
   async #held(trx: MemoryDatabase, end: EndParameters): Promise<EndRow | undefined> {
-    for (;;) {
+    for (let looks = 0; looks < mostLooks; looks++) {
       const [row] = (await this.#atEnd(end, trx)).rows
       if (!this.#isPostgres || (row && row.held !== null && row.held === row.version)) return row
       // Somebody else held the row, and this was read before that: it is read again. A row that is not there cannot be held.
@@ -147,6 +149,7 @@ export class Standings {
           .onConflict((conflict) => conflict.doNothing())
           .execute()
     }
+    throw new Error('How things stand for a person changed in each moment in which a turn ended.')
   }
 }
 
