@@ -164,6 +164,32 @@ describe('a field that is none stops the boot, for it is a misspelt one and woul
   })
 })
 
+describe('a path of "redact" that leads to no argument', () => {
+  const input = z.object({
+    pin: z.string(),
+    cards: z.array(z.object({ number: z.string() })).optional(),
+    more: z.record(z.string(), z.string()),
+    open: z.looseObject({}),
+  })
+  const hiding = (...redact: string[]) => ({ tools: { a: { ...tool, input, redact } } })
+
+  it.each([
+    ['pon', 'Did you mean "pin"?'],
+    ['password', 'There are pin, cards, more, open.'],
+    ['cardz.*.number', 'Did you mean "cards"?'],
+    ['cards.*.nomber', 'Did you mean "number"?'],
+  ])('stops the boot: %s', async (path, hint) => {
+    const { faults } = await faultsOf(hiding(path))
+    expect(JSON.stringify(faults)).toContain(`\\"${path}\\", and no argument is called that.`)
+    expect(JSON.stringify(faults)).toContain(JSON.stringify(hint).slice(1, -1))
+  })
+
+  it('unless it may lead to one', async () => {
+    const paths = ['pin', 'cards', 'cards.*.number', 'more.any', 'open.any.thing', 'pin.inner']
+    expect((await faultsOf(hiding(...paths))).thrown).toBeUndefined()
+  })
+})
+
 describe('arguments that no JSON can be', () => {
   const taking = (input: object) => ({ tools: { a: { ...tool, input } } })
 

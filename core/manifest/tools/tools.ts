@@ -102,7 +102,7 @@ export function* optionFaults(tool: Partial<AnyTool>): Generator<readonly [strin
       `has a "limit" of ${shown(limit)}.`,
       'It is { max, perMs }: so many calls of one user (from 1) in so many milliseconds (at most 31 days).',
     ]
-  const { redact } = tool
+  const { redact, input } = tool
   const isPath = (path: unknown) => typeof path === 'string' && redactPath.test(path)
   if (
     redact !== undefined &&
@@ -112,6 +112,12 @@ export function* optionFaults(tool: Partial<AnyTool>): Generator<readonly [strin
       `has a "redact" of ${shown(redact)}.`,
       'It is a list of paths to arguments, such as ["pin", "card.number", "lines.*.secret"].',
     ]
+  else if (redact && isSchema(input))
+    for (const path of redact) {
+      const near = strayName(input, path.split('.'))
+      if (near !== undefined)
+        yield [`has a "redact" of "${path}", and no argument is called that.`, near]
+    }
   if (maxResultBytes !== undefined && !isWhole(maxResultBytes, 1024, mostResultBytes))
     yield [
       `has a "maxResultBytes" of ${shown(maxResultBytes)}.`,
@@ -159,6 +165,23 @@ function* beyondJson({ _zod: { def } }: z.core.$ZodType): Generator<readonly [st
       hint,
     ]
   }
+}
+
+/** A hint where a path to an argument goes astray in an object that says which members it has; undefined where it may lead somewhere. */
+function strayName(
+  schema: z.core.$ZodType,
+  [name, ...rest]: readonly string[],
+): string | undefined {
+  const { def } = innermost(schema)._zod
+  if (name === undefined) return undefined
+  if (def.type === 'array' && 'element' in def && isSchema(def.element))
+    return strayName(def.element, rest)
+  if (!('shape' in def) || ('catchall' in def && def.catchall)) return undefined
+  const members = new Map<string, unknown>(Object.entries(def.shape ?? {}))
+  const next = members.get(name)
+  if (isSchema(next)) return strayName(next, rest)
+  const names = [...members.keys()]
+  return meant(name, names) || `There are ${names.join(', ')}.`
 }
 
 /** The schema within those that let a value be missing. */

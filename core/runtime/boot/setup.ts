@@ -386,7 +386,8 @@ const lacksVariable = (thrown: unknown): thrown is RuntimeError =>
   thrown.code === 'ENV_MISSING' &&
   fieldsIn(thrown.details).stopsBoot !== true
 
-const sentenceOf = ({ message, hint }: RuntimeError) => (hint ? `${message} ${hint}` : message)
+const sentenceOf = ({ message, hint }: RuntimeError) =>
+  hint ? `${message}${/[.!?]$/.test(message) ? '' : '.'} ${hint}` : message
 
 function asFault(record: PluginRecord, thrown: unknown): RuntimeError {
   if (thrown instanceof RuntimeError) return thrown

@@ -47,6 +47,18 @@ await onEachDatabase('a model that notices', ({ databaseUrl }) => {
     },
   )
 
+  it('and that says too much, or some of it badly, is taken at what it says well, up to eight', async () => {
+    const user = await open.user()
+    const things = Array.from({ length: 12 }, (_, i) => `lamp ${'abcdefghijkl'[i]}`)
+    const bad = [{}, 'likes lamps', null, { ...likes('lamp z'), kind: 'rumour' }]
+    open.errs('lamp a', JSON.stringify({ memories: [...bad, ...things.map(likes)] }))
+    const { sessionId } = await user.say(things.map((thing) => `I like ${thing}.`).join(' '))
+    await open.quiet(user, sessionId)
+    const texts = (await open.texts(user)).sort()
+    expect(texts).toEqual(things.slice(0, 8).map((thing) => `likes ${thing}`))
+    open.forgetReadings()
+  })
+
   it('and that hangs keeps no turn waiting', async () => {
     const user = await open.user()
     const released = Promise.withResolvers<void>()
