@@ -30,34 +30,23 @@ export async function extendLeases(store: RunStore, ids: readonly string[]): Pro
   return held
 }
 
-function extend(store: RunStore, db: RunStore['db'], ids: readonly string[]): Promise<HeldRow[]> {
-  const mine = db
-    .selectFrom('kernel_runs')
-    .select(['id', 'epoch', 'stop'])
-    .where('id', 'in', ids)
-    .where('owner', '=', store.owner)
-    .where(isAtWork)
-  const extended = { lease_until: store.leaseEnd }
-  if (store.dialect === 'sqlite')
-    return db
-      .updateTable('kernel_runs')
-      .set(extended)
-      .where('id', 'in', mine.clearSelect().select('id'))
-      .returning(['id', 'epoch', 'stop'])
-      .execute()
+async function extend(
+  store: RunStore,
+  db: RunStore['db'],
+  ids: readonly string[],
+): Promise<HeldRow[]> {
+  const mine = sql`id in (${sql.join(ids)}) and owner = ${store.owner} and ${isAtWork}`
+  const extension = sql`update kernel_runs set lease_until = ${store.leaseEnd}`
   // A write for many runs holds several of these rows, and would wait in a circle with a statement that holds others of them.
   // That write extends the lease itself; where somebody else holds a row, the next heartbeat comes before the lease ends.
-  return db
-    .with('free', () => mine.forNoKeyUpdate().skipLocked())
-    .with('extended', (within) =>
-      within
-        .updateTable('kernel_runs')
-        .set(extended)
-        .where('id', 'in', (eb) => eb.selectFrom('free').select('id')),
-    )
-    .selectFrom(mine.as('mine'))
-    .selectAll()
-    .execute()
+  const extending =
+    store.dialect === 'sqlite'
+      ? sql<HeldRow>`${extension} where ${mine} returning id, epoch, stop`
+      : sql<HeldRow>`with
+          free as (select id from kernel_runs where ${mine} for no key update skip locked),
+          extended as (${extension} where id in (select id from free))
+          select id, epoch, stop from kernel_runs where ${mine}`
+  return (await extending.execute(db)).rows
 }
 
 /**
