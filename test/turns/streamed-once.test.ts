@@ -42,13 +42,15 @@ await onEachDatabase('a streamed message with an Idempotency-Key', ({ databaseUr
 
   test('is refused with other words, and in another session', async () => {
     const { user, send, words, open } = await conversation()
-    await send('Hello')
+    const first = await send('Hello')
     const mismatch = { status: 422, body: { code: 'IDEMPOTENCY_MISMATCH' } }
     expect(await send('Goodbye')).toMatchObject(mismatch)
     expect(await send('Hello', {}, await open())).toMatchObject(mismatch)
     const begun = randomUUID()
     expect(await send({ message: 'Hello', newSession: true }, {}, begun)).toMatchObject(mismatch)
     expect((await user.get(`/messages/${begun}`)).status).toBe(404)
+    // The key is still that of the first message.
+    expect(runOf(await send('Hello'))).toBe(runOf(first))
     expect(await words()).toEqual(['Hello', 'Answer 0'])
   })
 

@@ -315,7 +315,9 @@ class PreparedRoute {
       if (made) await tell(koa, exchange, value, made)
     } catch (thrown) {
       const error = failures.toError(thrown)
-      await settle(failures.toAnswer(koa, error))
+      // The key belongs to another request, which may be repeated yet.
+      const isOther = error.code === 'IDEMPOTENCY_MISMATCH'
+      await settle(isOther ? undefined : failures.toAnswer(koa, error))
       throw error
     }
     await settle(made)
