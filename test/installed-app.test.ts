@@ -256,7 +256,7 @@ describe('every Node that engines allows', () => {
       const { app, env, cli } = await madeBy(node, version)
       expect((await cli('new', 'field-notes')).stdout).toContain('server.ts loads it')
       const tests = await runFile('npm', ['test'], { cwd: app, env })
-      expect(tests.stdout).toMatch(/pass 2\b/)
+      expect(tests.stdout).toMatch(/pass 3\b/)
 
       const settings = { PORT: '0', DATA_DIR: '.data', OPERATOR_TOKEN: operator }
       const server = start(['npm', 'start'], app, { ...env, ...settings })
@@ -357,7 +357,7 @@ await describeWith('chromium', 'what init made from the packed package', (progra
     expect(checked.filter(({ state }) => state === 'fault')).toEqual([])
     expect((await cli('new', 'field-notes')).stdout).toContain('server.ts loads it')
     const { stdout } = await runFile('npm', ['test'], { cwd: folder, env })
-    expect(stdout).toMatch(/pass 2\b/)
+    expect(stdout).toMatch(/pass 3\b/)
     expect(stdout).toMatch(/fail 0\b/)
     // The server behind the port has been started anew with the plugin.
     const unsigned = async () => (await fetch(`${url}/field-notes`)).status
