@@ -36,6 +36,8 @@ await onEachDatabase('a streamed message with an Idempotency-Key', ({ databaseUr
     expect(runOf(again)).toBe(runOf(first))
     expect(again.body).toBe(first.body)
     expect(again.body).toContain('event: done')
+    const replayed = [first, again].map(({ headers }) => headers.get('idempotency-replayed'))
+    expect(replayed).toEqual([null, 'true'])
     expect(model.requests).toHaveLength(1)
     expect(await words()).toEqual(['Hello', 'Answer 0'])
   })

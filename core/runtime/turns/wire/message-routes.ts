@@ -31,6 +31,8 @@ export function messageRoutes(parts: RouteParts) {
           if (named !== undefined) await leaveName(parts, started)
           throw error
         }
+        // Without `live` an earlier request has begun this turn.
+        if (named !== undefined && !started.live) ctx.koa.set('Idempotency-Replayed', 'true')
         return streamOf(runs, started.runId, 0, ctx)
       },
       { 200: ['text/event-stream', 'application/json'] },
