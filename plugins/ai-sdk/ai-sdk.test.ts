@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { Chat } from '@ai-sdk/react'
 import {
   DefaultChatTransport,
@@ -9,7 +10,7 @@ import {
 } from 'ai'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { definePlugin } from '#core'
+import { definePlugin, RuntimeError } from '#core'
 import { call, scriptedModel, testApp, type ScriptedStep } from '#core/testing'
 import { onEachDatabase } from '../../test/support/each-database.ts'
 import aiSdk from './index.ts'
@@ -96,6 +97,30 @@ test.each([
 
 await onEachDatabase('useChat’s own client', ({ databaseUrl }) => {
   const env: Env = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }
+
+  test.each(['key', 'id'])(
+    'what failed at once begins anew for the %s of the first request',
+    async (by) => {
+      const away = () => new RuntimeError('MODEL_UNAVAILABLE', 'Not now.', { status: 503 })
+      await using at = await open([away(), away(), 'Here I am.'], env)
+      const message = { role: 'user', parts: [{ type: 'text', text: 'Tell' }] }
+      const said = by === 'id' ? { ...message, id: 'm1' } : message
+      const body = { id: randomUUID(), messages: [said], trigger: 'submit-message' }
+      const headers = {
+        authorization: `Bearer ${at.key}`,
+        ...(by === 'key' && { 'Idempotency-Key': 'again' }),
+      }
+      const ask = async () => {
+        const { status, body: answer } = await at.app.post('/ai-sdk/chat', body, headers)
+        return [status, JSON.stringify(answer).includes('Here')]
+      }
+      expect(await ask()).toEqual([503, false])
+      expect(await ask()).toEqual([503, false])
+      expect(await ask()).toEqual([200, true])
+      expect(await ask()).toEqual([200, true])
+      expect(at.model.requests).toHaveLength(3)
+    },
+  )
 
   test('words, reasoning, our tools and components; an edit and another answer branch off', async () => {
     await using at = await open(

@@ -15,6 +15,9 @@ import type { ChatMessage, ChatRequest } from './request.ts'
 import { type About, streamed } from './stream.ts'
 import { type Asked, read } from './turn.ts'
 
+/** How many turns of one message there are at most: all but the last failed before they said anything. */
+const mostNames = 20
+
 /** What answering a request needs. */
 export interface Exchange {
   readonly user: User
@@ -29,12 +32,10 @@ export interface Exchange {
 export async function answer(request: ChatRequest, exchange: Exchange) {
   const { koa } = exchange
   const asked = read(request)
-  const turn =
-    asked.is === 'turn' ? start(request, asked, exchange) : await goOn(request, asked, exchange)
-  const { runId = '', sessionId } = await turn.begun.catch((error: unknown) => {
-    throw asked.is === 'answers' && isLate(error) ? nothingWaits() : error
-  })
-  await turn.spoke
+  const { turn, runId, sessionId } =
+    asked.is === 'turn'
+      ? await saying(mostNames, asked, (nth) => start(request, asked, exchange, nth))
+      : await saying(1, asked, () => goOn(request, asked, exchange))
   tell(koa, { runId, sessionId })
   const about =
     asked.is === 'turn'
@@ -55,16 +56,45 @@ export function tell(koa: Context, { runId, sessionId }: Pick<About, 'runId' | '
   koa.set('X-Session-Id', sessionId)
 }
 
+/**
+ * A turn that has begun to say something. Where an earlier request made the turn and it failed before it said anything, that
+ * request was answered with a status, which no repeat is to get: the turn is started under the next name.
+ */
+async function saying(
+  most: number,
+  { is }: Asked,
+  startAs: (nth: number) => StartedTurn | Promise<StartedTurn>,
+) {
+  for (let nth = 1; ; nth++) {
+    const turn = await startAs(nth)
+    const {
+      runId = '',
+      sessionId,
+      isNew,
+    } = await turn.begun.catch((error: unknown) => {
+      throw is === 'answers' && isLate(error) ? nothingWaits() : error
+    })
+    try {
+      await turn.spoke
+      return { turn, runId, sessionId }
+    } catch (error) {
+      if (isNew || nth === most) throw error
+    }
+  }
+}
+
 function start(
   { id, model, timezone, trigger, messageId }: ChatRequest,
   asked: Extract<Asked, { is: 'turn' }>,
   { user, turns, models, koa, signal }: Exchange,
+  nth: number,
 ): StartedTurn {
   const { message, attachments, history, instructions, tools } = asked
   const key = koa.get('Idempotency-Key')
   // An edited message keeps its id, and one that is answered anew too: only a message that is new is known by its id.
   const isNew = trigger !== 'regenerate-message' && !messageId && asked.messageId
-  const requestId = key ? requestIdOf('key', key) : isNew && requestIdOf(id, asked.messageId)
+  const named = key ? ['key', key] : isNew && [id, asked.messageId]
+  const requestId = named && requestIdOf(...named, ...(nth > 1 ? [nth] : []))
   return turns.start({
     ...{ user, session: id, message, tools, koa, metadata: { protocol: 'ai-sdk' } },
     ...{ clientTools: 'park', approvals: 'events', whenBusy: 'interrupt' },
