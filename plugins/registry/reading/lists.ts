@@ -4,7 +4,7 @@ import { prepared } from '#core'
 import { overList } from '../bulk.ts'
 import { entityOf, stateOf, type Entity, type Relationship } from '../entities/entity.ts'
 import type { Entities } from '../entities/entities.ts'
-import { writeCursor, type Page } from './page.ts'
+import { greatestVersion, writeCursor, type Page } from './page.ts'
 import { notFound } from '../refusal.ts'
 import { entitiesOf, type Reader } from '../rights/reader.ts'
 import type { ChangeRow, EdgeRow, EntityRow, RegistryDatabase, StateColumns } from '../tables.ts'
@@ -37,6 +37,12 @@ export interface Version extends Omit<Entity, 'relationships' | 'createdAt' | 'c
 
 const columns = ['type', 'protocol', 'controller', 'class'] as const
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+/** The number that a text is in JSON, as a property keeps it: databases read `1e200000` each in their own way, or not at all. */
+const numberOf = (text: string): string | undefined => {
+  const number = jsonNumber.test(text) ? Number(text) : NaN
+  return Number.isFinite(number) ? String(number) : undefined
+}
 
 /**
  * SQLite answers in the thread of the event loop. What no index answers is looked for in slices of so many changes, and other
@@ -92,28 +98,31 @@ export class Lists {
       if (!seesAll) query = query.where(entitiesOf({ did: p.reader }))
       if (filter.q !== undefined) query = query.where(sql<boolean>`search like ${p.q} escape '\\'`)
       for (const [at, isNumber] of byNumber.entries())
-        query = query.where(this.#hasProperty(p[`name${at}`], p[`value${at}`], isNumber))
+        query = query.where(
+          this.#hasProperty(p[`name${at}`], p[`value${at}`], isNumber && p[`number${at}`]),
+        )
       return query
     })
   }
 
-  #hasProperty(name: unknown, value: unknown, isNumber: boolean) {
+  /** `number` is the value as a number where it can be one, else false. */
+  #hasProperty(name: unknown, value: unknown, number: unknown) {
     if (this.#isPostgres)
       return sql<boolean>`exists (
         select 1 from jsonb_each(properties::jsonb) as part (name, value)
         where part.name = ${name} and case jsonb_typeof(part.value)
           when 'string' then part.value #>> '{}' = ${value}
           when 'boolean' then part.value::text = ${value}
-          ${isNumber ? sql`when 'number' then (part.value #>> '{}')::numeric = ${value}::text::numeric` : sql``}
+          ${number === false ? sql`` : sql`when 'number' then (part.value #>> '{}')::numeric = ${number}::text::numeric`}
           else false end)`
-    const number = sql`cast(${value} as real)`
+    const real = sql`cast(${number} as real)`
     return sql<boolean>`exists (
       select 1 from json_each(registry_entities.properties) as part
       where part.key = ${name} and case part.type
         when 'text' then part.value = ${value}
         when 'true' then 'true' = ${value}
         when 'false' then 'false' = ${value}
-        ${isNumber ? sql`when 'integer' then part.value = ${number} when 'real' then part.value = ${number}` : sql``}
+        ${number === false ? sql`` : sql`when 'integer' then part.value = ${real} when 'real' then part.value = ${real}`}
         else 0 end)`
   }
 
@@ -157,7 +166,8 @@ export class Lists {
   ): Promise<EntityRow[]> {
     const seesAll = reader.did === undefined
     const properties = [...(filter.properties ?? [])]
-    const byNumber = properties.map(([, value]) => jsonNumber.test(value))
+    const numbers = properties.map(([, value]) => numberOf(value))
+    const byNumber = numbers.map((number) => number !== undefined)
     const status = filter.status ?? 'active'
     const shape = [
       status === 'all',
@@ -173,7 +183,11 @@ export class Lists {
     }
     const values: Record<string, unknown> = { reader: reader.did }
     for (const [at, [name, value]] of properties.entries())
-      Object.assign(values, { [`name${at}`]: name, [`value${at}`]: value })
+      Object.assign(values, {
+        [`name${at}`]: name,
+        [`value${at}`]: value,
+        [`number${at}`]: numbers[at],
+      })
     for (const column of columns) values[column] = filter[column]
     if (filter.q !== undefined)
       values.q = `%${filter.q.toLowerCase().replace(/[\\%_]/g, (sign) => `\\${sign}`)}%`
@@ -218,7 +232,7 @@ export class Lists {
       .selectAll()
       .where('did', '=', did)
       .where('kind', '=', 'entity')
-      .where('version', '>', after)
+      .where('version', '>', Math.min(after, greatestVersion))
       .orderBy('version')
       .limit(limit + 1)
       .execute()

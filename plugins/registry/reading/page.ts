@@ -4,6 +4,9 @@ export interface Page<T> {
   readonly nextCursor?: string
 }
 
+/** The greatest number of a version: PostgreSQL compares no greater one with the columns that hold versions. */
+export const greatestVersion = 2 ** 31 - 1
+
 /** Writes a cursor, which holds the number after which the list goes on. */
 export const writeCursor = (number: number): string =>
   Buffer.from(`after:${number}`).toString('base64url')

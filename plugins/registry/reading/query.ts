@@ -3,14 +3,24 @@ import { strange } from './known-parameters.ts'
 import { readCursor } from './page.ts'
 import { entityId, name, wants } from '../wants.ts'
 
+/** Reads the number in a query. What is no number stays as it is, so that the message can quote it. */
+export const inQuery = <T extends z.ZodNumber | z.ZodDefault<z.ZodNumber>>(number: T) =>
+  z.preprocess((given) => {
+    const isNumber =
+      typeof given === 'string' && given.trim() !== '' && !Number.isNaN(Number(given))
+    return isNumber ? Number(given) : given
+  }, number)
+
 const aLimit = (most: number) => `a whole number of 1 to ${most}`
 const limit = (most: number, usual: number) =>
-  z.coerce
-    .number(wants(aLimit(most)))
-    .int(wants(aLimit(most)))
-    .min(1, wants(aLimit(most)))
-    .max(most, wants(aLimit(most)))
-    .default(usual)
+  inQuery(
+    z
+      .number(wants(aLimit(most)))
+      .int(wants(aLimit(most)))
+      .min(1, wants(aLimit(most)))
+      .max(most, wants(aLimit(most)))
+      .default(usual),
+  )
 
 const aCursor = 'the nextCursor of a list'
 const cursor = z
@@ -149,12 +159,14 @@ const words = z
 
 const directions = 'a list of out, in and both'
 const aDepth = 'a whole number of at least 0'
-const depth = z.coerce
-  .number(wants(aDepth))
-  .int(wants(aDepth))
-  .min(0, wants(aDepth))
-  .max(1000, wants('at most 1000'))
-  .default(1)
+const depth = inQuery(
+  z
+    .number(wants(aDepth))
+    .int(wants(aDepth))
+    .min(0, wants(aDepth))
+    .max(1000, wants('at most 1000'))
+    .default(1),
+)
 
 /** The query of a walk: `?depth=&direction=out,in,both&role=&kind=`. */
 export const walkSchema = z.object({

@@ -108,4 +108,70 @@ await onEachDatabase('the registry takes a request at its word', (where) => {
     expect(results.map(({ status }) => status)).toEqual([400, 201, 400, 201])
     expect(results[2].error.message).toContain('0.12345678901234567891')
   })
+
+  it('answers numbers that no column holds as it answers others that are not there', async () => {
+    const { did } = await app.entity({ properties: { n: 0 } })
+    await app.entity({ properties: { n: 3e20 } })
+    const found = async (n: string) => {
+      const { status, body } = await app.get(`/v1/entities?property.n=${encodeURIComponent(n)}`)
+      return [n, status, body.items?.map(({ properties }: any) => properties.n)] // any: members of the answer
+    }
+    for (const n of ['1e400', '1e200000', '-1e999999999', '3'])
+      expect(await found(n)).toEqual([n, 200, []])
+    for (const [n, value] of [
+      ['0', 0],
+      ['1e-200000', 0],
+      ['300000000000000000000', 3e20],
+      ['3e20', 3e20],
+    ] as const)
+      expect(await found(n)).toEqual([n, 200, [value]])
+    const cursor = Buffer.from('after:999999999999999').toString('base64url')
+    const history = await app.get(app.at(did, `/history?cursor=${cursor}`))
+    expect([history.status, history.body]).toEqual([200, { items: [] }])
+    for (const version of ['9999999999', '9007199254740991', '1.5', '0', 'abc', '']) {
+      const { status, body } = await app.get(`/v1/protocols/${app.open}?version=${version}`)
+      expect([version, status, body.details?.[0].message]).toEqual([
+        version,
+        400,
+        `give the number of a version, not ${/^\d/.test(version) ? version : `"${version}"`}`,
+      ])
+    }
+    expect((await app.get(`/v1/protocols/${app.open}?version=2147483647`)).status).toBe(404)
+  })
+
+  it('takes no empty text and no word for a number, and quotes what it was given', async () => {
+    const { did } = await app.entity()
+    for (const [path, name, given] of [
+      [app.at(did, '/graph?depth='), 'depth', '""'],
+      [app.at(did, '/graph?depth=abc'), 'depth', '"abc"'],
+      [app.at(did, '/graph?depth=1&depth=2'), 'depth', '["1","2"]'],
+      [app.at(did, '/graph?depth=1.5'), 'depth', '1.5'],
+      ['/v1/entities?limit=', 'limit', '""'],
+      ['/v1/claims?limit=ten', 'limit', '"ten"'],
+      [app.at(did, '/system?limit=%20'), 'limit', '" "'],
+    ] as const) {
+      const { status, body } = await app.get(path)
+      expect([path, status, body.details]).toEqual([
+        path,
+        400,
+        [{ path: name, message: expect.stringMatching(/^give a whole number of .*, not /) }],
+      ])
+      expect(body.details[0].message).toContain(`, not ${given}`)
+    }
+    for (const limit of [true, [5], null]) {
+      const { status, body } = await app.post('/v1/query', { limit })
+      expect([limit, status, body.details]).toEqual([
+        limit,
+        400,
+        [
+          {
+            path: 'limit',
+            message: `give a whole number of 1 to 1000, not ${JSON.stringify(limit)}`,
+          },
+        ],
+      ])
+    }
+    const deep = await app.get(app.at(did, '/graph?depth=2'))
+    expect([deep.status, deep.body.nodes]).toEqual([200, [{ did, type: 'Thing', depth: 0 }]])
+  })
 })

@@ -2,7 +2,16 @@ import { z } from 'zod'
 import { credentialsQuery, revocationSchema } from '../claims/request.ts'
 import { route, seesAny } from '../context.ts'
 import { onlyKnown } from '../reading/known-parameters.ts'
+import { inQuery } from '../reading/query.ts'
+import { wants } from '../wants.ts'
 import { idParameter } from './parameters.ts'
+
+const aList = 'the number of a status list'
+const listNumber = z
+  .number(wants(aList))
+  .int(wants(aList))
+  .min(1, wants(aList))
+  .max(10_000, wants(aList))
 
 /** The credentials of approved claims. */
 export const credentialsRoutes = {
@@ -44,7 +53,7 @@ export const credentialsRoutes = {
   'GET /v1/credentials/status/:list': route({
     auth: 'public',
     summary: 'Which credentials were revoked: a Bitstring Status List.',
-    input: z.object({ list: z.coerce.number().int().min(1).max(10_000) }),
+    input: z.object({ list: inQuery(listNumber) }),
     run: async ({ list }, { self }) => (await self.registry()).credentials.statusList(list),
   }),
 }

@@ -1,10 +1,9 @@
-import { z } from 'zod'
 import { created } from '#core'
 import { route, seesAny } from '../context.ts'
 import { etagOf } from '../etag.ts'
 import { refuseLostDigits } from '../digits.ts'
 import { onlyKnown } from '../reading/known-parameters.ts'
-import { pageSchema } from '../reading/query.ts'
+import { inQuery, pageSchema } from '../reading/query.ts'
 import { protocolSchema } from '../request.ts'
 import { didParameter, named, version } from './parameters.ts'
 
@@ -39,7 +38,7 @@ export const protocolsRoutes = {
     own: seesAny,
     summary: 'A protocol, or an earlier version of it.',
     answers: { 200: ['application/json'], 304: [] },
-    input: onlyKnown(named.extend({ version: z.coerce.number().pipe(version).optional() })),
+    input: onlyKnown(named.extend({ version: inQuery(version).optional() })),
     async run({ did, version }, ctx) {
       const { protocols, readers } = await ctx.self.registry()
       const protocol = await protocols.read(did, readers.of(ctx), version)
