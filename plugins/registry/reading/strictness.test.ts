@@ -174,4 +174,36 @@ await onEachDatabase('the registry takes a request at its word', (where) => {
     const deep = await app.get(app.at(did, '/graph?depth=2'))
     expect([deep.status, deep.body.nodes]).toEqual([200, [{ did, type: 'Thing', depth: 0 }]])
   })
+
+  it('refuses a body that names another thing than the path', async () => {
+    const { did } = await app.entity()
+    const other = await app.entity()
+    const tag = { 'if-match': '"1"' }
+    const patch = { did: other.did, properties: { name: 'Amina' } }
+    const refused = await app.patch(app.at(did), patch, tag)
+    expect([refused.status, refused.body.details]).toEqual([
+      400,
+      [{ path: 'did', message: `it stays ${JSON.stringify(did)}; leave it out` }],
+    ])
+    expect((await app.read(did)).version).toBe(1)
+    expect((await app.patch(app.at(did), { ...patch, did: null }, tag)).status).toBe(400)
+    expect((await app.patch(app.at(did), { ...patch, did }, tag)).status).toBe(200)
+
+    const edge = app.at(did, `/relationships/knows/${other.did}`)
+    for (const [member, value] of [
+      ['did', other.did],
+      ['role', 'owns'],
+      ['target', did],
+    ] as const) {
+      const answer = await app.put(edge, { [member]: value, properties: { since: 2020 } })
+      expect([member, answer.status, answer.body.details?.[0].path]).toEqual([member, 400, member])
+    }
+    expect((await app.put(edge, { role: 'knows', target: other.did })).status).toBe(201)
+
+    const protocol = await app.protocol()
+    const { did: id, type, properties } = protocol
+    const another = await app.put(`/v1/protocols/${id}`, { did: app.open, type, properties })
+    expect([another.status, another.body.details?.[0].path]).toEqual([400, 'did'])
+    expect((await app.put(`/v1/protocols/${id}`, { did: id, type, properties })).status).toBe(200)
+  })
 })

@@ -10,6 +10,7 @@ import { onlyKnown } from '../reading/known-parameters.ts'
 import { listSchema, pageSchema, querySchema } from '../reading/query.ts'
 import { entitySchema } from '../request.ts'
 import { wants } from '../wants.ts'
+import { onlyThis } from './only-this.ts'
 import { didParameter, named } from './parameters.ts'
 
 /** The routes of entities: one by one, as a list, and in batches. */
@@ -86,6 +87,7 @@ export const entitiesRoutes = {
     raw: true,
     async run({ did, ...patch }, ctx) {
       refuseLostDigits(ctx.raw)
+      onlyThis(ctx.raw, { did })
       const tag = demandedTag(ctx.koa.get('If-Match'))
       const registry = await ctx.self.registry()
       const entity = await registry.changes.patch(registry.actorOf(ctx), did, tag, patch)

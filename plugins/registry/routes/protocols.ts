@@ -5,6 +5,7 @@ import { refuseLostDigits } from '../digits.ts'
 import { onlyKnown } from '../reading/known-parameters.ts'
 import { inQuery, pageSchema } from '../reading/query.ts'
 import { protocolSchema } from '../request.ts'
+import { onlyThis } from './only-this.ts'
 import { didParameter, named, version } from './parameters.ts'
 
 /** Protocols and their versions. */
@@ -53,6 +54,7 @@ export const protocolsRoutes = {
     raw: true,
     async run({ did, ...request }, ctx) {
       refuseLostDigits(ctx.raw)
+      onlyThis(ctx.raw, { did })
       const registry = await ctx.self.registry()
       const tag = ctx.koa.get('If-Match') || undefined
       const actor = registry.actorOf(ctx)

@@ -7,6 +7,7 @@ import { refuseLostDigits } from '../digits.ts'
 import { onlyKnown } from '../reading/known-parameters.ts'
 import { pageSchema, walkOf, walkSchema } from '../reading/query.ts'
 import { relationshipSchema } from '../request.ts'
+import { onlyThis } from './only-this.ts'
 import { didParameter } from './parameters.ts'
 
 /** An edge, by its ends and its role. */
@@ -41,7 +42,9 @@ export const relationshipsRoutes = {
     input: edgeSchema,
     raw: true,
     async run({ did, ...relationship }, ctx) {
+      const { role, target } = relationship
       refuseLostDigits(ctx.raw)
+      onlyThis(ctx.raw, { did, role, target })
       const registry = await ctx.self.registry()
       const tag = ctx.koa.get('If-Match') || undefined
       const actor = registry.actorOf(ctx)
