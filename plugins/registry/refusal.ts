@@ -13,7 +13,7 @@ export function refused(faults: readonly Fault[], hint?: string): RuntimeError {
   const more = faults.length > 1 ? ` And ${faults.length - 1} more.` : ''
   return new RuntimeError(
     'INVALID_INPUT',
-    `"${first?.path}" is not valid: ${first?.message}.${more}`,
+    `"${first?.path}" is not valid: ${first?.message}${first?.message.endsWith('?') ? '' : '.'}${more}`,
     { hint, details: faults },
   )
 }

@@ -123,22 +123,23 @@ function propertyOf({ path, operator, values }: Comparison, known: Known): Prope
   return { kind: 'property', path, operator, by }
 }
 
-/** The indexes of a property; 400 where there is none that the caller knows. */
-export function indexesAt(path: string, known: Known): readonly IndexRow[] {
+/** The indexes of a property; 400 where there is none that the caller knows. `part` of the query names the property. */
+export function indexesAt(
+  path: string,
+  known: Known,
+  part: 'where' | 'sort' = 'where',
+): readonly IndexRow[] {
   const rows = known.get(path)
-  if (!rows) throw unknownName(path, [...known.keys()])
+  if (!rows) throw unknownName(path, [...known.keys()], part)
   if (rows.length <= mostAsked) return rows
-  throw invalid(
-    'where',
-    `more than ${mostAsked} protocols index "${path}"; name one with @protocol`,
-  )
+  throw invalid(part, `more than ${mostAsked} protocols index "${path}"; name one with @protocol`)
 }
 
-function unknownName(path: string, names: readonly string[]) {
+function unknownName(path: string, names: readonly string[], part = 'where') {
   const meant = didYouMean(path, names)
   const some = names.slice(0, 20).join(', ')
   return invalid(
-    'where',
+    part,
     `no index has "${path}"; ${meant ? `did you mean "${meant}"?` : some === '' ? 'no protocol declares any' : `there are ${some}`}`,
     'A protocol declares its indexes: { "indexes": { "power": "number" } }.',
   )

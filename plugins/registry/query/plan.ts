@@ -129,7 +129,9 @@ function sorted(
   const protocol = columnOf(
     musts.filter((must) => must.kind === 'field' && must.name === 'protocol'),
   )
-  const rows = indexesAt(path, known).filter((row) => !protocol || row.protocol === protocol[1])
+  const rows = indexesAt(path, known, 'sort').filter(
+    (row) => !protocol || row.protocol === protocol[1],
+  )
   const [first] = rows
   if (!first || rows.some(({ type }) => type !== first.type) || first.type === 'geo')
     throw invalid('sort', `"${path}" has no one order here`, 'Name one protocol with @protocol.')

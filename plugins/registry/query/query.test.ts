@@ -264,14 +264,19 @@ await onEachDatabase('queries', (where) => {
       [{ where: 'power' }, 'after "power" comes'],
       [{ where: '' }, 'at position 0'],
       [{ where: '1 = 1' }, 'the name of a property'],
-      [{ sort: 'hidden' }, 'no index has'],
+      [{ sort: 'hidden' }, '"sort" is not valid: no index has "hidden"; there are'],
+      [{ sort: '-powr' }, 'no index has "powr"; did you mean "power"?$'],
       [{ cursor: 'nonsense' }, 'cursor'],
       [{ whre: 'power = 1' }, 'whre'],
       [{ limit: 1001 }, '1 to 1000'],
     ]
     for (const [body, words] of faults) {
       const { status, body: answer } = await app.post('/v1/query', body)
-      expect([body, status, answer.message]).toEqual([body, 400, expect.stringContaining(words)])
+      expect([body, status, `${answer.message}$`]).toEqual([
+        body,
+        400,
+        expect.stringContaining(words),
+      ])
     }
     for (const [indexes, words] of [
       [{ pwer: 'number' }, 'did you mean "power"?'],
