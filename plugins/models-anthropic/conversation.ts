@@ -87,10 +87,10 @@ export class Conversations {
 
   #said(message: Said): Piece {
     const kept = keptOf(message, this.#origin)
-    if (kept) {
-      const last = kept.at(-1)
-      return { json: JSON.stringify(kept).slice(1, -1), marks: !last || !isThought(last) }
-    }
+    // The provider refuses an answer that ends with a thought, as one that was cut off before its next word does.
+    const end = kept?.findLastIndex((block) => !isThought(block))
+    if (kept && end !== undefined)
+      return { json: JSON.stringify(kept.slice(0, end + 1)).slice(1, -1), marks: true }
     const calls = (message.toolCalls ?? []).map(({ id, name, args }) =>
       JSON.stringify({ type: 'tool_use', id: plain(id), name: plain(name), input: inputOf(args) }),
     )

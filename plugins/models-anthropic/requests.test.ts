@@ -102,15 +102,20 @@ describe('a request to Messages', () => {
     )
   })
 
-  it('marks no thinking, which has to come back as it was', async () => {
-    const only: Message = {
+  it('ends no answer with thinking, which the provider refuses', async () => {
+    const said = (content: string, blocks: object[]): Message => ({
       role: 'assistant',
-      id: 'c',
-      content: '',
-      provider: { by: origin, data: { content: [thought] } },
-    }
-    const { messages } = await bodyOf([user('Hello'), only, user('Well?')])
-    expect(messages[1].content).toEqual([thought])
+      id: content,
+      content,
+      provider: { by: origin, data: { content: blocks } },
+    })
+    const words = { type: 'text', text: 'Hm.' }
+    const trails = said('Hm.', [thought, words, thought, { type: 'redacted_thinking', data: 'x' }])
+    const { messages } = await bodyOf([user('Hello'), trails, user('Go on')])
+    expect(messages[1].content.map(({ type }: any) => type)).toEqual(['thinking', 'text'])
+    const only = await bodyOf([user('Hello'), said('', [thought]), user('Well?')])
+    expect(only.messages).toHaveLength(1)
+    expect(only.messages[0].content).toMatchObject([{ text: 'Hello' }, { text: 'Well?' }])
   })
 
   it('writes a message anew when a layer has changed it', async () => {

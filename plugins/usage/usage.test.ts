@@ -402,11 +402,12 @@ await onEachDatabase('what a turn cost', (where) => {
         status: 'finished',
         usage: [{ calls: 2, inputTokens: 2_000, outputTokens: 120, cachedTokens: 1_200 }],
       })
-      const { body } = await next.get(`/usage/all?by=user&limit=1000`, asOperator)
-      expect(body.rows.find(({ did }: { did: string }) => did === user.did)).toMatchObject({
-        calls: 2,
-        inputTokens: 2_000,
-      })
+      // The plugin hears of the end before the transaction that tells it is over.
+      const row = async () => {
+        const { body } = await next.get(`/usage/all?by=user&limit=1000`, asOperator)
+        return body.rows.find(({ did }: { did: string }) => did === user.did)
+      }
+      await expect.poll(row, patient).toMatchObject({ calls: 2, inputTokens: 2_000 })
     },
   )
 })

@@ -56,8 +56,8 @@ describe('a model that fails', () => {
     expect(engine.log.join('')).toContain('no')
   })
 
-  it('by ending without a word: a clear end', async () => {
-    await using engine = await testEngine({ model: modelScript(['']) })
+  it('by ending without a word twice: a clear end', async () => {
+    await using engine = await testEngine({ model: modelScript(['', '']) })
     const run = await engine.turn('Hello')
     expect(run.end).toMatchObject({ status: 'failed', error: { code: 'MODEL_ANSWER_INVALID' } })
   })

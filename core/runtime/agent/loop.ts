@@ -7,6 +7,7 @@ import { fieldsIn } from '../base/fields.ts'
 import { bytesByPart } from './ask/bytes-by-part.ts'
 import { asReadBy } from './ask/parts.ts'
 import { systemMessage, type LoopPrompt } from './ask/prompt.ts'
+import { isWordless, withoutWordless, wordlessFault } from './ask/wordless.ts'
 import {
   asTurnError,
   hearAnswer,
@@ -140,14 +141,13 @@ async function askModel(loop: Loop): Promise<LoopEnd | undefined> {
     log.writeSoon({ partial: true })
     return { status: 'failed', error: asTurnError(fault.error) }
   }
+  const hasSpoken = log.spoke || (!loop.parentEventId && loop.narrator.spoke)
+  if (!hasSpoken && isWordless(message) && log.passesOver(message, timing)) return undefined
   log.addTimed(message, timing)
   if (message.toolCalls) return undefined
   log.writeSoon() // the journal writes the answer together with the end of the run
-  if (loop.parentEventId || loop.narrator.spoke || log.spoke) return undefined
-  return {
-    status: 'failed',
-    error: new RuntimeError('MODEL_ANSWER_INVALID', 'The model ended its answer without a word.'),
-  }
+  if (loop.parentEventId || hasSpoken || log.spoke) return undefined
+  return { status: 'failed', error: wordlessFault(message) }
 }
 
 /** How often a request that was too long is made shorter and asked again. */
@@ -180,7 +180,7 @@ async function askFitting(loop: Loop, system: string): Promise<HeardAnswer> {
     const conversation = made.hasParts ? await asReadBy(messages, reader, files) : messages
     const first = systemMessage(system)
     const request = {
-      messages: [first, ...conversation],
+      messages: [first, ...withoutWordless(conversation)],
       tools,
       signal: turn.signal,
       ...(files && { file: (id: string) => files.read(id) }),

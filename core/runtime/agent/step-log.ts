@@ -5,6 +5,8 @@ import type { Journal, JournalEntry, RenderedComponent, StepTiming, Summary } fr
 /** What else an entry says of a step: that the step is incomplete, or that the run waits in the step. */
 type More = Pick<JournalEntry, 'partial' | 'waits' | 'summary'>
 
+type Said = Extract<Message, { role: 'assistant' }>
+
 /** Gives what a step changed beside its messages. The log calls it once for every entry that it writes. */
 export type TakeChanges = () => Promise<Pick<JournalEntry, 'loaded' | 'states'>>
 
@@ -32,6 +34,7 @@ export class StepLog {
   /** How many entries with the urgency `soon` are not written yet. */
   #waiting = 0
   #failure: { readonly error: unknown } | undefined
+  #hasPassedOver = false
 
   constructor(
     journal: Journal,
@@ -111,6 +114,18 @@ export class StepLog {
   /** Notes for the next entry a call of a model that failed and left no message. */
   failed(timing: StepTiming | undefined): void {
     if (timing) this.#failures.push(timing)
+  }
+
+  /**
+   * Leaves out an answer without a word, of which only the cost is noted: asked once more, most models speak. False for the
+   * second such answer of a loop, and for one that had no room for a word.
+   */
+  passesOver({ usage, ended }: Said, timing: StepTiming | undefined): boolean {
+    if (this.#hasPassedOver || ended === 'length') return false
+    this.#hasPassedOver = true
+    if (usage) this.spend([usage])
+    this.failed(timing)
+    return true
   }
 
   /** Resolves when everything so far is in the journal. */

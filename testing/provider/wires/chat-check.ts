@@ -70,6 +70,8 @@ function lineFault({ role, content, tool_calls }: Line, at: number): string | un
     return `Invalid 'messages[${at}].tool_calls': empty array. Expected an array with minimum length 1.`
   if ((content === null || content === undefined) && calls.length === 0)
     return `Invalid value for 'content': expected a string, got null.`
+  if (role === 'assistant' && content === '' && calls.length === 0)
+    return 'Assistant message must have either content or tool_calls, but not none.'
   for (const [nth, { function: called }] of calls.entries()) {
     const where = `messages[${at}].tool_calls[${nth}].function`
     const { name, arguments: args } = fieldsIn(called)

@@ -29,7 +29,8 @@ export function messagesFault(request: ProviderRequest, provider: Provider): str
     endFault(turns) ??
     toolFault(body) ??
     mediaFault(request.media) ??
-    signatureFault(turns, fieldsIn(body.thinking).type, provider)
+    signatureFault(turns, fieldsIn(body.thinking).type, provider) ??
+    lastThoughtFault(turns)
   )
 }
 
@@ -167,6 +168,13 @@ function endFault(turns: readonly Turn[]): string | undefined {
 
 const idsOf = (turn: Turn | undefined, type: string, field: string): string[] =>
   turn?.blocks.flatMap((block) => (block.type === type ? [textOf(block[field])] : [])) ?? []
+
+function lastThoughtFault(turns: readonly Turn[]): string | undefined {
+  for (const { at, role, blocks } of turns)
+    if (role === 'assistant' && /thinking$/.test(textOf(blocks.at(-1)?.type)))
+      return `messages.${at}: The final block in an assistant message cannot be \`thinking\`.`
+  return undefined
+}
 
 function toolFault(body: Block): string | undefined {
   const names = recordsOf(body.tools).map(({ name }) => textOf(name))
