@@ -118,6 +118,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'Time limits of statements and the number of connections show in the sessions of the database only, which no app hands out.',
   'test/store/store.test.ts':
     'It shows the store on its own: statements, transactions, pools and channels of each database.',
+  'test/store/stuck.test.ts':
+    'How long a transaction may be idle is no setting, and twenty seconds are too long for a test.',
   'test/turns/fencing.test.ts':
     'What becomes of an engine whose lease ends, and how often a run was attempted, no client sees.',
   'test/turns/request.test.ts':

@@ -19,6 +19,7 @@ import { isConnectionError, isFileBusy, translated } from './database-errors.ts'
 import { forever } from '../base/until-aborted.ts'
 import { isInTransaction, isDatabaseOpen } from './sqlite/older-node.ts'
 import { Statement, StatementCache } from './sqlite/statements.ts'
+import { Stay } from './sqlite/stay.ts'
 import { Turnstile } from './turnstile.ts'
 import type { WalSync } from './wal-sync.ts'
 
@@ -80,26 +81,13 @@ export function abandonFile(database: DatabaseSync, path: string): void {
   for (const [file, bytes] of left) writeFileSync(file, bytes, { mode: 0o600 })
 }
 
-/** How much of a file may be free: what comes next uses these pages, and giving them back only to take them again is work. */
-const freeShare = 0.05
-
-/** Gives free pages of a file back, at most so many; resolves to how many. Call this between two transactions. */
-export function giveBackPages(database: DatabaseSync, most: number): number {
-  const number = (pragma: string) =>
-    Number(Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})[0])
-  const isIncremental = number('auto_vacuum') === 2
-  const free = number('freelist_count')
-  // Of the pages that are used: a share of all pages would be one of those that go, too.
-  const over = free - Math.ceil((number('page_count') - free) * freeShare)
-  const pages = isIncremental ? Math.max(0, Math.min(most, over)) : 0
-  // A prepared statement would give one page back each time it runs.
-  if (pages > 0) database.exec(`pragma incremental_vacuum(${pages})`)
-  return pages
-}
-
 interface SqliteOptions {
   /** How long a query waits for its turn. */
   readonly patienceMs?: number
+  /** How long a transaction or a stream may run no statement while others wait; then it is ended. */
+  readonly idleMs?: number
+  /** Called with where a transaction began that was ended, as far as that is known. */
+  readonly onEnded?: (began: Error | undefined) => void
   /** Called whenever SQLite could not use the file: the disk is full, or the file is held elsewhere, read-only or broken. */
   readonly onUnusable?: () => void
   /** True: the database stays open when the dialect is destroyed. */
@@ -114,15 +102,28 @@ interface SqliteOptions {
  */
 export type Direct = <R>(query: CompiledQuery<R>) => Promise<QueryResult<R>>
 
+/** How long a transaction may run no statement while others wait for the database. */
+const longestIdleMs = 20_000
+
 /**
  * Kysely over `node:sqlite`: one connection, held by one query, transaction or stream at a time. On `unsynced`, a change
- * resolves as soon as it would survive the process.
+ * resolves as soon as it would survive the process. `direct` makes the short way for the transaction that is open.
  */
 export function sqliteDialect(
   database: DatabaseSync,
-  { patienceMs = 10_000, onUnusable = () => {}, wal, isKept = false }: SqliteOptions = {},
-): Dialect & { readonly unsynced: Dialect; readonly direct: Direct; cut(): void } {
-  const turnstile = new Turnstile(patienceMs)
+  options: SqliteOptions = {},
+): Dialect & { readonly unsynced: Dialect; direct(): Direct; cut(): void } {
+  const { patienceMs = 10_000, idleMs = longestIdleMs, wal, isKept = false } = options
+  const { onUnusable = () => {}, onEnded = () => {} } = options
+  const turnstile = new Turnstile(patienceMs, () => {
+    const { stay } = connection
+    if (stay && stay.idleMs >= idleMs) {
+      connection.evict()
+      onEnded(stay.began)
+      turnstile.leave()
+    }
+    return stay?.began
+  })
   const connection = new SqliteConnection(database, turnstile, onUnusable)
   const dialect = (wal?: WalSync): Dialect => ({
     createAdapter: () => new Adapter(),
@@ -133,7 +134,10 @@ export function sqliteDialect(
   return {
     ...dialect(wal),
     unsynced: dialect(),
-    direct: (query) => connection.executeQuery(query),
+    direct() {
+      const { stay = new Stay(connection) } = connection
+      return (query) => stay.executeQuery(query)
+    },
     cut: () => connection.cut(),
   }
 }
@@ -173,14 +177,15 @@ class SqliteDriver implements Driver {
 
   async init(): Promise<void> {}
 
-  async acquireConnection(): Promise<DatabaseConnection> {
+  async acquireConnection(): Promise<Stay> {
     await this.#turnstile.enter()
     if (this.#connection.isCut) return forever()
-    return this.#connection
+    return this.#connection.enter()
   }
 
-  async releaseConnection(): Promise<void> {
+  async releaseConnection(stay: Stay): Promise<void> {
     if (this.#connection.isCut) return forever()
+    if (!this.#connection.leave(stay)) return
     // A "begin" that a plugin ran itself and never ended would swallow the writes of the next query.
     if (this.#connection.isTransaction) this.#connection.rollback()
     const hasChanged = this.#connection.takeChanged()
@@ -189,29 +194,35 @@ class SqliteDriver implements Driver {
     if (hasChanged) await this.#wal?.synced()
   }
 
-  beginTransaction(_: DatabaseConnection, settings: TransactionSettings): Promise<void> {
+  beginTransaction(stay: Stay, settings: TransactionSettings): Promise<void> {
+    stay.begin()
     return this.#connection.begin(settings)
   }
 
-  async commitTransaction(): Promise<void> {
+  async commitTransaction(stay: Stay): Promise<void> {
     if (this.#connection.isCut) return forever()
+    stay.use()
     this.#connection.commit()
   }
 
-  async rollbackTransaction(): Promise<void> {
+  async rollbackTransaction(stay: Stay): Promise<void> {
     if (this.#connection.isCut) return forever()
-    this.#connection.rollback()
+    // A transaction that was ended is rolled back already.
+    if (stay === this.#connection.stay) this.#connection.rollback()
   }
 
-  async savepoint(_: DatabaseConnection, name: string): Promise<void> {
+  async savepoint(stay: Stay, name: string): Promise<void> {
+    stay.use()
     this.#connection.savepoint('savepoint', name)
   }
 
-  async rollbackToSavepoint(_: DatabaseConnection, name: string): Promise<void> {
+  async rollbackToSavepoint(stay: Stay, name: string): Promise<void> {
+    stay.use()
     this.#connection.savepoint('rollback to', name)
   }
 
-  async releaseSavepoint(_: DatabaseConnection, name: string): Promise<void> {
+  async releaseSavepoint(stay: Stay, name: string): Promise<void> {
+    stay.use()
     this.#connection.savepoint('release', name)
   }
 
@@ -231,12 +242,37 @@ class SqliteConnection implements DatabaseConnection {
   #transaction: 'none' | 'open' | 'aborted' = 'none'
   #hasChanged = false
   #isCut = false
+  #stay: Stay | undefined
 
   constructor(database: DatabaseSync, turnstile: Turnstile, onUnusable: () => void) {
     this.#database = database
     this.#turnstile = turnstile
     this.#onUnusable = onUnusable
     this.#statements = new StatementCache(database)
+  }
+
+  /** Who has the connection; undefined while nobody has. */
+  get stay(): Stay | undefined {
+    return this.#stay
+  }
+
+  /** Gives the connection to whoever has come in. */
+  enter(): Stay {
+    return (this.#stay = new Stay(this))
+  }
+
+  /** Takes the connection back. False where it was taken away before. */
+  leave(stay: Stay): boolean {
+    if (stay !== this.#stay) return false
+    this.#stay = undefined
+    return true
+  }
+
+  /** Takes the connection away from whoever has it, and undoes an open transaction. */
+  evict(): void {
+    this.#stay?.end()
+    this.#stay = undefined
+    if (this.isTransaction) this.rollback()
   }
 
   /** Undoes an open transaction. From then on no call comes back. */

@@ -16,17 +16,11 @@ import type { BusState } from './channels/bus-line.ts'
 import type { DataDir } from './data-dir.ts'
 import { isConnectionError, isRefusal } from './database-errors.ts'
 import { migrate } from './migrate.ts'
+import { giveBackPages } from './sqlite/free-pages.ts'
 import { isDatabaseOpen, refuseNewerDatabase } from './sqlite/older-node.ts'
 import type { PostgresChannels as ListeningChannels } from './postgres-channels.ts'
 import type { LimitsBy } from './postgres.ts'
-import {
-  type Direct,
-  abandonFile,
-  giveBackPages,
-  openSharedSqlite,
-  openSqlite,
-  sqliteDialect,
-} from './sqlite.ts'
+import { type Direct, abandonFile, openSharedSqlite, openSqlite, sqliteDialect } from './sqlite.ts'
 import { WalSync } from './wal-sync.ts'
 
 /** How long a closing store waits for the queries that still run. */
@@ -53,7 +47,7 @@ export interface Store extends Omit<Channels, 'close'> {
    */
   readonly unsynced: Database
   /** Runs a statement in the open transaction of a SQLite database without Kysely's way to it; undefined on PostgreSQL. */
-  readonly direct?: Direct | undefined
+  readonly direct?: (() => Direct) | undefined
   /** How this process hears others on the same database. */
   listening(): ListeningWay
   /** How the bus of BUS_URL is; undefined where that is not set. */
@@ -114,7 +108,12 @@ async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Pro
   const wal = path === undefined ? undefined : new WalSync(path)
   const isKept = database === memory
   let unusable = false
-  const dialect = sqliteDialect(database, { wal, isKept, onUnusable: () => (unusable = true) })
+  const dialect = sqliteDialect(database, {
+    wal,
+    isKept,
+    onUnusable: () => (unusable = true),
+    onEnded: (err) => log.error({ err }, transactionEnded),
+  })
   const db: Database = new Kysely({ dialect })
   return assemble(log, {
     kind: 'sqlite',
@@ -122,7 +121,7 @@ async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Pro
     now: nowOf('sqlite', isClockSet),
     db,
     unsynced: new Kysely({ dialect: dialect.unsynced }),
-    direct: dialect.direct,
+    direct: () => dialect.direct(),
     synced: async () => wal?.synced(),
     migrationDb: db,
     channels: localChannels(log),
@@ -154,6 +153,9 @@ async function openFile({ dataDir, memory, log, isClockSet }: StoreOptions): Pro
     },
   })
 }
+
+const transactionEnded =
+  'A transaction, or a stream of rows, was ended: it had run no statement for long while others waited for the database'
 
 const nowOf = (kind: Store['kind'], isClockSet = false): RawBuilder<number> =>
   isClockSet ? setNow() : databaseNow(kind)
@@ -285,7 +287,7 @@ interface Parts {
   readonly now: Store['now']
   readonly db: Database
   readonly unsynced: Database
-  readonly direct?: Direct
+  readonly direct?: () => Direct
   synced(): Promise<void>
   readonly migrationDb: Database
   readonly channels: Channels

@@ -17,12 +17,15 @@ interface Waiting {
  */
 export class Turnstile {
   readonly #patienceMs: number
+  readonly #onLate: () => unknown
   readonly #waiting: Waiting[] = []
   #occupied = false
   #sliceStart: number | undefined
 
-  constructor(patienceMs: number) {
+  /** `onLate` is called when somebody has waited in vain, and says who is inside. */
+  constructor(patienceMs: number, onLate: () => unknown = () => undefined) {
     this.#patienceMs = patienceMs
+    this.#onLate = onLate
   }
 
   /** Resolves when it is the caller's turn; rejects when the one inside stays too long. */
@@ -61,7 +64,7 @@ export class Turnstile {
         enter: () => resolve(this.breathe()),
         timer: setTimeout(() => {
           this.#waiting.splice(this.#waiting.indexOf(waiting), 1)
-          reject(databaseBusy('The database'))
+          reject(databaseBusy('The database', this.#onLate()))
         }, this.#patienceMs),
       }
       this.#waiting.push(waiting)

@@ -94,7 +94,7 @@ export class Commits {
     if (!direct) return this.#unsynced.transaction().execute(change)
     return this.#unsynced.transaction().execute(async (trx) => {
       const { executeQuery } = trx
-      trx.executeQuery = direct
+      trx.executeQuery = direct()
       // Kysely makes another transaction object for other tables, whose statements would go the long way.
       trx.withTables = () => trx as never // the types of the tables are all that differs
       try {
