@@ -118,7 +118,7 @@ export interface Boot<
    * nobody does; `signal` of the work fires when another process has it, and when the server closes.
    */
   lease(name: string, work: LeasedWork): Lease
-  /** Registers a function that the runtime calls when it closes, in reverse order of boot. */
+  /** Registers a function that the runtime calls when it closes, in reverse order of boot. It has ten seconds. */
   onClose(close: () => MaybePromise<void>): void
   /**
    * Registers a check that `/health` asks, within a second: the check throws a sentence when the plugin is not well. What it

@@ -58,6 +58,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'A plugin sees neither whether closing has begun nor the first fault of several closes.',
   'test/boot/kernel-routes.test.ts':
     'It compares the keys that the boot plan reads with the routes that an app serves.',
+  'test/boot/never-told.test.ts':
+    'Forty seconds are too long for a test: it has the count of a limit on a clock that it turns.',
   'test/channel/docs.test.ts':
     'It compares the page about events with the table of codes by which the kernel closes sockets.',
   'test/channel/load.test.ts':

@@ -328,15 +328,15 @@ export class Setups {
     )
   }
 
-  /** Runs the close callbacks, last registered first. A callback that fails becomes a line of the log, and the others still run. */
+  /** Runs the close callbacks, last registered first, ten seconds each. What fails, or is not done by then, is logged. */
   async close(): Promise<void> {
     this.#closed = true
     this.#pending.close()
     for (const { plugin, close } of this.#closers.reverse()) {
       try {
-        await close()
+        await within(10_000, close, 'not done')
       } catch (err) {
-        this.#options.log.error({ err, plugin }, 'onClose failed')
+        this.#options.log.error({ err, plugin }, `onClose of ${plugin} failed`)
       }
     }
   }
@@ -365,13 +365,13 @@ async function withinGrace(
 /** How much of what a health check says stands in `/health`. */
 const longestRemark = 300
 
-async function within(ms: number, check: () => unknown): Promise<unknown> {
+async function within(ms: number, check: () => unknown, late = 'no answer'): Promise<unknown> {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
+  const over = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${late} within ${ms} ms`)), ms)
   })
   try {
-    return await Promise.race([check(), late])
+    return await Promise.race([check(), over])
   } finally {
     clearTimeout(timer)
   }

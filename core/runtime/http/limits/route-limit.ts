@@ -2,8 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import type { RouteLimit } from '../../../plugin.ts'
 import { readEarly } from '../read/body.ts'
+import { toldInTime } from './told-in-time.ts'
 import { clientNetwork } from './client-address.ts'
 import type { RateLimits } from './rate-limit.ts'
+
+/** How long a plugin may take to tell what a request counts by: longer than a body may take that it reads for that. */
+const tellMs = 40_000
 
 /** Counts a request of a route, whose captures and query its input may be read from. */
 export type CountRequest = (
@@ -44,7 +48,8 @@ export function createRouteLimit(
       await readEarly(koa.req)
       return (await readInput(koa.req, captures, query)).input
     }
-    const name = await by(koa, read)
+    const late = `The plugin did not tell within ${tellMs / 1000} s what this request counts by.`
+    const name = await toldInTime(() => by(koa, read), tellMs, late)
     // With a prefix, so that no name can be mistaken for an address.
     koa.state.countedBy = name === undefined ? undefined : `by:${name}`
     await count(koa)

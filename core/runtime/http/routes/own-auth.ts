@@ -1,11 +1,13 @@
 import type { Context } from 'koa'
-import { RuntimeError } from '../../../errors.ts'
 import type { AnyRoute, OwnCaller, OwnRequest, RouteContext } from '../../../plugin.ts'
 import { hasBody, readEarly } from '../read/body.ts'
 import type { Target } from '../read/target.ts'
+import type { RouteBase } from './exchange.ts'
 import { bodyRule } from './input.ts'
+import type { ServedRoute } from './run-route.ts'
+import { toldInTime, unavailable } from '../limits/told-in-time.ts'
 
-/** How long a plugin may take to tell who calls. */
+/** How long a plugin may take to tell who calls, or whether anything is the caller's own. */
 const verifyMs = 5_000
 /** How many requests of one route may wait for the plugin's word at once. Each holds its body. */
 const mostAtOnce = 256
@@ -32,24 +34,21 @@ export async function askPlugin(
   const before = asking.get(route) ?? 0
   if (before >= mostAtOnce) throw unavailable(`${owner} is asked who calls by too many requests.`)
   asking.set(route, before + 1)
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(unavailable(`${owner} did not tell within ${verifyMs / 1000} s who calls.`))
-    }, verifyMs)
-  })
   try {
-    const found: OwnCaller | false | null | undefined = await Promise.race([
-      route.verify?.(request, ctx),
-      late,
-    ])
+    const found: OwnCaller | false | null | undefined = await toldInTime(
+      () => route.verify?.(request, ctx),
+      verifyMs,
+      `${owner} did not tell within ${verifyMs / 1000} s who calls.`,
+    )
     // In plain JavaScript many say null or false for nobody.
     return found || undefined
   } finally {
-    clearTimeout(timer)
     asking.set(route, (asking.get(route) ?? 1) - 1)
   }
 }
 
-const unavailable = (message: string) =>
-  new RuntimeError('UNAVAILABLE', message, { headers: { 'Retry-After': '5' } })
+/** Asks the plugin whether anything here is the caller's own. Rejects when the plugin throws, or has not answered in time. */
+export function saysOwn({ route, owner, context }: ServedRoute, base: RouteBase): Promise<boolean> {
+  const late = `${owner} did not tell within ${verifyMs / 1000} s what is the caller's own.`
+  return toldInTime(async () => route.own?.(await context(base)) ?? false, verifyMs, late)
+}

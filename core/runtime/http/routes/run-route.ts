@@ -32,7 +32,7 @@ import {
 } from './input.ts'
 import { checkOutput, withTags } from './result.ts'
 import { Reply } from '../answer/reply.ts'
-import { askPlugin, ownRequest } from './own-auth.ts'
+import { askPlugin, ownRequest, saysOwn } from './own-auth.ts'
 import { mayBeLarger } from '../limits/arrivals.ts'
 import type { CountRequest } from '../limits/route-limit.ts'
 import type { RouteKey } from './routes.ts'
@@ -182,7 +182,7 @@ class PreparedRoute {
       // Only now: whoever may not call holds the connection for the usual time.
       if (this.#takesLarger) mayBeLarger(koa.req)
       koa.res.statusCode = 200
-      if (who?.lacks && !(await route.own?.(await this.#served.context(exchange)))) throw who.lacks
+      if (who?.lacks && !(await saysOwn(this.#served, exchange))) throw who.lacks
       await (route.onFault
         ? this.#attempt(koa, exchange, captures, target)
         : this.#handle(koa, exchange, captures, target))
