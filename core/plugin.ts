@@ -248,5 +248,14 @@ export function definePlugin<
     SO
   >,
 ): Plugin<Name, Awaited<Self>, StateTypes<State>, ToolTypes<TI, TO, SI, SO>> {
+  const given: unknown = definition
+  // Types cannot stop an author in plain JavaScript, and the stack of this error names the file.
+  if (typeof given !== 'object' || given === null)
+    throw new TypeError(
+      `definePlugin was given ${wordOf(given)}: it takes an object, definePlugin({ name: 'notes', summary: 'Keeps notes.' }).`,
+    )
   return { name: definition.name, definition: definition as AnyDefinition }
 }
+
+const wordOf = (given: unknown) =>
+  given === null || given === undefined ? String(given) : `a ${typeof given}`

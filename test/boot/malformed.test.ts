@@ -27,6 +27,19 @@ async function faultsOf(more: object, options: object = {}, env: object = {}) {
   return { thrown, faults: details?.faults ?? [], log: lines.join('\n') }
 }
 
+describe('definePlugin', () => {
+  it.each([
+    [undefined, 'undefined'],
+    [null, 'null'],
+    ['notes', 'a string'],
+    [run, 'a function'],
+  ])('says that %s is no plugin', (given, word) => {
+    expect(() => definePlugin(given as never)).toThrow(
+      `definePlugin was given ${word}: it takes an object`,
+    )
+  })
+})
+
 describe('a section that is not of its kind stops the boot with a sentence', () => {
   it.each<[sentence: string, code: string, more: object]>([
     ['the state key "n" is 5', 'STATE_INVALID', { state: { n: 5 } }],
