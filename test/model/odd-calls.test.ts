@@ -26,3 +26,26 @@ it.each(dialects.filter(({ id }) => !id.startsWith('ai-sdk/')))(
     expect(provider.refusals).toEqual([])
   },
 )
+
+// As half a call: the model wrote the arguments badly, or ran out of tokens in their midst.
+it.each(dialects.filter(({ id }) => !id.startsWith('ai-sdk/')))(
+  'arguments that are no JSON end no session: $name',
+  async (dialect) => {
+    const provider = await fakeProvider(dialect.rules)
+    onTestFinished(() => provider.close())
+    const app = await testApp({ plugins: [], env: envOf([{ dialect, provider }]) })
+    onTestFinished(() => app.close())
+    const user = await app.user('ann')
+    const name = 'list_capabilities'
+    const half = (args: string) => ({ reasoning: 'Hm.', calls: [{ name }, { name, args }] })
+    provider.answer(half('{"wo'), half('["a"]'), 'I give up.')
+    const said = await user.say('Hello')
+    expect(provider.refusals).toEqual([])
+    expect(said).toMatchObject({ status: 'finished', text: expect.stringContaining('I give up.') })
+    await app.again()
+    provider.answer('And here.')
+    const { sessionId } = said
+    expect((await (await app.user('ann')).say('And now?', { sessionId })).status).toBe('finished')
+    expect(provider.refusals).toEqual([])
+  },
+)

@@ -1,5 +1,5 @@
 import { callName, type Message, type MessagePart, type ModelRequest } from '#core/models'
-import { isCall, keptIn, withoutId, type Kept, type OutputItem } from './output.ts'
+import { isCall, keptIn, withArguments, withoutId, type Kept, type OutputItem } from './output.ts'
 
 type Assistant = Extract<Message, { role: 'assistant' }>
 
@@ -63,8 +63,9 @@ function readable(
   unread: ReadonlySet<unknown>,
 ): readonly InputItem[] | undefined {
   const isUnread = (item: OutputItem) => item.type === 'reasoning' && unread.has(idOf(item))
-  if (!kept?.output.some(isUnread)) return kept?.output
-  return kept.output.filter((item) => !isUnread(item)).map(withoutId)
+  const output = kept?.output.map(withArguments)
+  if (!output?.some(isUnread)) return output
+  return output.filter((item) => !isUnread(item)).map(withoutId)
 }
 
 const idOf = ({ id, encrypted_content }: OutputItem): unknown => id ?? encrypted_content

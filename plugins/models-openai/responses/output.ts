@@ -67,3 +67,21 @@ export function withoutId(item: OutputItem): OutputItem {
   const { id: _, ...rest } = item
   return rest
 }
+
+/**
+ * An item whose arguments are those of a call. A call that was cut off, or that the model wrote badly, has none: its result says
+ * so, and servers refuse every later request with half of a JSON text.
+ */
+export function withArguments(item: OutputItem): OutputItem {
+  if (item.type !== 'function_call' || isObjectText(item.arguments)) return item
+  return { ...item, arguments: '{}' }
+}
+
+function isObjectText(text: unknown): boolean {
+  try {
+    const value: unknown = JSON.parse(String(text))
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+  } catch {
+    return false
+  }
+}

@@ -1,6 +1,6 @@
 import type { ProviderRequest } from '../answers.ts'
 import { mediaFault } from '../media.ts'
-import { fieldsIn, recordsOf, textOf } from '../read.ts'
+import { fieldsIn, parsed, recordsOf, textOf } from '../read.ts'
 import type { Provider } from '../wire.ts'
 
 type Item = Readonly<Record<string, unknown>>
@@ -86,6 +86,8 @@ function nameFault(body: Item, items: readonly Item[]): string | undefined {
     if (!/^[\w-]{1,64}$/.test(textOf(item.name))) return wrong(`input[${at}].name`)
     if (typeof item.arguments !== 'string')
       return `Invalid type for 'input[${at}].arguments': expected a string, but got an object instead.`
+    if (typeof parsed(item.arguments) !== 'object')
+      return `Invalid 'input[${at}].arguments': function call arguments must be valid JSON.`
   }
   for (const [at, tool] of recordsOf(body.tools).entries())
     if (tool.type === 'function' && !/^[\w-]{1,64}$/.test(textOf(tool.name)))
