@@ -54,6 +54,9 @@ const mostTwins = 1_000_000
 const pageSize = 1000
 const atOnce = 500
 
+/** A time as columns keep it, which are compared as texts: in UTC and with milliseconds. */
+const asKept = (time: string): string => new Date(time).toISOString()
+
 /** What other plugins ask of the registry. */
 export class Peers {
   readonly #db: RegistryDatabase
@@ -103,8 +106,8 @@ export class Peers {
         .where('protocol', '=', protocol)
         .where('status', '=', 'approved')
         .where(claimsOf(reader))
-      if (since !== undefined) query = query.where('created_at', '>=', since)
-      if (until !== undefined) query = query.where('created_at', '<', until)
+      if (since !== undefined) query = query.where('created_at', '>=', asKept(since))
+      if (until !== undefined) query = query.where('created_at', '<', asKept(until))
       for (const { id, subject, properties } of await query.orderBy('ordinal').execute())
         newest.set(subject, { id, subject, properties: JSON.parse(properties) })
     }
