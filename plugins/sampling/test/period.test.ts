@@ -79,4 +79,33 @@ await onEachDatabase('a period, from the claims about the twins that were drawn'
     expect(await completes(`&until=${inHours(1, -5)}`)).toBe(7)
     expect(await completes(`&until=${inHours(-1, 5)}`)).toBe(0)
   })
+
+  it('refuses values of which no size can be worked out, and names the property', async () => {
+    for (const [property, words] of [
+      ['none', 'the mean 0'],
+      ['huge', 'too large'],
+      ['wide', 'too large'],
+    ] as const) {
+      const { status, body } = await app.post(
+        `${at}/survey/recalculate`,
+        { protocol: survey, property },
+        asKey,
+      )
+      expect([property, status, body.details?.[0].path, body.message]).toEqual([
+        property,
+        400,
+        'property',
+        expect.stringContaining(words),
+      ])
+    }
+  })
+
+  it('takes the dropout as the fraction that it is, so that no household too many is drawn', async () => {
+    const { parameters, change } = await send(`${at}/survey/recalculate`, {
+      protocol: survey,
+      property: 'hours',
+    })
+    expect(parameters).toMatchObject({ dropoutRate: 0.3, calculatedSize: 7, adjustedSize: 10 })
+    expect(change).toMatchObject({ delta: 0, direction: 'unchanged' })
+  })
 })

@@ -165,6 +165,11 @@ export function foundIn(
       )
     const mean = numbers.reduce((sum, one) => sum + one, 0) / numbers.length
     const squares = numbers.reduce((sum, one) => sum + (one - mean) ** 2, 0)
+    if (mean <= 0)
+      throw invalid(
+        'property',
+        `the claims of the stratum "${name}" have the mean ${mean} at "${property}", and no size follows from a mean that is not above 0`,
+      )
     return {
       name,
       weight: weights.get(name) ?? 1,
@@ -181,19 +186,34 @@ export function foundIn(
   const variance =
     sum((one) => one.weight * (one.sd ** 2 + (one.mean - actualMean) ** 2)) /
     sum((one) => one.weight)
+  // Squares of single values may be infinite where the values are not.
+  if (![actualMean, variance, ...found.map(({ sd }) => sd)].every(Number.isFinite))
+    throw invalid('property', `claims have values at "${property}" that are too large`)
+  const drawn = sum((one) => one.drawn)
   return {
     actualMean,
     actualSD: Math.sqrt(variance),
-    actualDropoutRate: 1 - completes / sum((one) => one.drawn),
+    actualDropoutRate: dropoutOf(drawn, completes),
     completes,
     ...(design.stratification && {
       strata: found.map(({ name, mean, sd, completes: answered, drawn }) => ({
         name,
         actualMean: mean,
         actualSD: sd,
-        actualDropoutRate: 1 - answered / drawn,
+        actualDropoutRate: dropoutOf(drawn, answered),
         completes: answered,
       })),
     }),
   }
+}
+
+const digits = 15
+
+/**
+ * The fraction that dropped out, in decimals and rounded down: 1 - 7 / 10 is 0.30000000000000004 in binary fractions, and one
+ * household too many would be drawn for what is more than 0.3.
+ */
+function dropoutOf(drawn: number, completes: number): number {
+  const scaled = (BigInt(drawn - completes) * 10n ** BigInt(digits)) / BigInt(drawn)
+  return Number(`0.${String(scaled).padStart(digits, '0')}`)
 }
