@@ -88,6 +88,12 @@ await onEachDatabase('claims', (where) => {
       ['a type of two lines', { type: 'a\nb' }, 400, 'type'],
       ['a submitter that is no DID', { submitter: 'me' }, 400, 'submitter'],
       ['evidence without a type', { evidence: [{}] }, 400, 'evidence.0.type'],
+      [
+        'evidence with a misspelt field',
+        { evidence: [{ type: 'x', url: 'https://x.example/' }] },
+        400,
+        'evidence.0',
+      ],
       ['evidence at no address', { evidence: [{ type: 'x', id: 'there' }] }, 400, 'evidence.0.id'],
       ['a keyword of JSON-LD', { properties: { a: [{ '@context': {} }] } }, 400, 'properties'],
     ])('not with %s', async (_, change, status, path) => {

@@ -7,7 +7,8 @@ const anAsset = 'the DID of the asset that the claim is about'
 
 const aUri = 'an absolute URI of at most 2000 characters'
 const aHash = 'a hash as multibase, such as "zQm…"'
-const evidence = z.object(
+/** What else a piece of evidence had, such as a `url`, would be missing in the credential, which says what was proved. */
+const evidence = z.strictObject(
   {
     id: z.string(wants(aUri)).max(2000, wants(aUri)).refine(URL.canParse, wants(aUri)).optional(),
     type: name(200, 'the type of the evidence'),
