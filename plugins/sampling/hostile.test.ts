@@ -160,6 +160,14 @@ const others: [string, string, string, unknown, number, string][] = [
     400,
     'too large',
   ],
+  [
+    'POST',
+    '/recalculate',
+    'a deviation that is far from the mean',
+    { actualMean: 1e-300, actualSD: 1e300, actualDropoutRate: 0 },
+    400,
+    'actualSD',
+  ],
   ['POST', '/selection/commit', 'no beacon', { frame: { all: ['a'] } }, 400, 'beacon'],
   [
     'POST',

@@ -47,11 +47,14 @@ export interface Figures {
 
 /**
  * Works out a design; among many strata other requests are served meanwhile. Throws what the request lacks; nothing is
- * stored by then.
+ * stored by then. `fields` names where the caller has the mean and the deviation.
  */
-export async function design(request: SamplingRequest): Promise<Figures> {
+export async function design(
+  request: SamplingRequest,
+  fields = { mean: 'expectedMean', sd: 'expectedSD' },
+): Promise<Figures> {
   const population = atLeastTwo(request.population)
-  const simple = work(request, population, {})
+  const simple = work(request, population, {}, fields)
   const effect = effectOf(request, population, simple)
   const pooled = effect?.working ?? simple
   const warnings: Warning[] = []

@@ -39,7 +39,7 @@ export function work(
   request: SamplingRequest,
   population: number,
   own: Parameters,
-  fields = { mean: 'expectedMean', sd: 'expectedSD' },
+  fields: { readonly mean: string; readonly sd: string },
 ): Working {
   const clusters = request.deff?.kind === 'cluster' ? request.deff : undefined
   const question: SmallQuestion = {

@@ -22,7 +22,7 @@ export async function nextRevision(
   extend: Extend,
 ): Promise<RevisionRow> {
   const request = withActual(requestOf(before), actual, before.revision)
-  const figures = await design(request)
+  const figures = await design(request, { mean: 'actualMean', sd: 'actualSD' })
   const { adjustedSize } = figures.parameters
   const previous = parsed<SampleDesign>(before.figures).parameters.adjustedSize
   const delta = adjustedSize - previous
