@@ -1,4 +1,5 @@
 import { createReadStream, existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { RuntimeError } from '../../core/errors.ts'
 import { boot } from '../../core/runtime/app.ts'
@@ -18,8 +19,8 @@ export const command: Command = {
   options: { replay: { type: 'string' } },
   async run(words) {
     const file = words.text('replay')
-    if (!file || !existsSync(file))
-      throw new UsageError(`Name the file of erasures: oracle-runtime ${command.usage}`)
+    if (!file) throw new UsageError(`Name the file of erasures: oracle-runtime ${command.usage}`)
+    if (!existsSync(file)) throw new UsageError(`There is no file ${resolve(file)}.`)
     // A file of something else must not look like one without erasures.
     let lines = 0
     for await (const _ of linesOf(file)) lines++

@@ -90,6 +90,8 @@ describe('oracle-runtime backup and restore', () => {
     expect(existsSync(join(app.path, 'none'))).toBe(false)
     const nowhere = await app.run(['restore', 'nowhere'])
     expect(nowhere).toMatchObject({ code: 2, err: expect.stringMatching(/no file \/.*nowhere/) })
+    const erase = await app.run(['erase', '--replay', 'nowhere'])
+    expect(erase).toMatchObject({ code: 2, err: expect.stringMatching(/no file \/.*nowhere/) })
     const postgres = { DATABASE_URL: 'postgres://127.0.0.1/none' }
     expect((await app.run(['backup'], postgres)).err).toContain('pg_dump')
   }, 120_000)
