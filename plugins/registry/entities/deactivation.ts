@@ -97,11 +97,8 @@ export class Deactivation {
     if (!withGroups)
       dependents.unshift(...groups.map(({ did, type }) => ({ did, type, role: contains })))
     if (dependents.length > 0) {
-      const count = dependents.length > listed ? `more than ${listed}` : dependents.length
-      const first = dependents.slice(0, 3).map(({ did }) => did)
-      const names = [...first, ...(dependents.length > 3 ? ['…'] : [])].join(', ')
       throw conflicting(
-        `${row.did} cannot be deactivated while ${count} depend on it: ${names}.`,
+        `${row.did} cannot be deactivated while ${told(dependents)}.`,
         groups.length > 0 && !withGroups
           ? 'DELETE with ?cascade=groups removes its membership groups along.'
           : 'Change or remove those first.',
@@ -126,4 +123,14 @@ export class Deactivation {
     }
     return { row: last, ...(organisation && { organisation }) }
   }
+}
+
+/** Which entities depend on one, each told once however many edges it has. */
+function told(dependents: readonly Dependent[]): string {
+  const dids = [...new Set(dependents.map(({ did }) => did))]
+  const names = [...dids.slice(0, 3), ...(dids.length > 3 ? ['…'] : [])].join(', ')
+  if (dependents.length > listed) return `others depend on it in more than ${listed} ways: ${names}`
+  return dids.length === 1
+    ? `1 entity depends on it: ${names}`
+    : `${dids.length} entities depend on it: ${names}`
 }

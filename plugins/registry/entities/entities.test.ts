@@ -333,6 +333,18 @@ await onEachDatabase('entities', (where) => {
       expect((await app.delete(`${app.at(did)}?cascade=all`, { 'if-match': '*' })).status).toBe(400)
     })
 
+    it('count an entity once that depends on another by several edges', async () => {
+      const target = await app.entity()
+      const relationships = ['b', 'a'].map((role) => ({ role, target: target.did }))
+      const source = await app.entity({ relationships })
+      const { status, body } = await app.delete(app.at(target.did), { 'if-match': '"1"' })
+      expect([status, body.message]).toEqual([
+        409,
+        `${target.did} cannot be deactivated while 1 entity depends on it: ${source.did}.`,
+      ])
+      expect(body.details.dependents).toHaveLength(2)
+    })
+
     it('refuse groups that belong nowhere', async () => {
       const { did } = await app.entity()
       for (const [body, status] of [
