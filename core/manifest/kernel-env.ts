@@ -13,7 +13,6 @@ export function instructionsFault(text: unknown): string | undefined {
   return `The instructions have ${bytes} bytes, and may have ${mostInstructionBytes}.`
 }
 
-const milliseconds = z.coerce.number().int().positive()
 const hosts = z.string().transform((text, context) => {
   const hosts = readAllowedHosts(text)
   if (!hosts) context.addIssue({ code: 'custom', message: allowedHostForms })
@@ -49,6 +48,7 @@ function count(min: number, max: number) {
 
 const ports = 'a port from 0 to 65535'
 const shares = 'a number from 0 to 1'
+const retention = 'a number of hours above 0, at most 876,000'
 const drainLimits = 'a whole number of milliseconds from 0 to 600,000'
 const loopLimits = 'a whole number of milliseconds from 0 to 3,600,000'
 
@@ -301,7 +301,7 @@ export const kernelEnv = {
     .describe(
       'How long the server goes on serving after it was asked to stop, while /readyz says 503',
     ),
-  RUN_LEASE_MS: milliseconds
+  RUN_LEASE_MS: count(100, 600_000)
     .default(10_000)
     .describe('A run whose process is silent this long is taken over'),
   RUNS_PER_PROCESS: count(1, 1_000_000)
@@ -315,8 +315,9 @@ export const kernelEnv = {
     .default(10_000)
     .describe('A process whose event loop stands still this long is ended (exit 70); 0 never'),
   RUN_RETENTION_HOURS: z.coerce
-    .number()
-    .positive()
+    .number(retention)
+    .positive(retention)
+    .max(876_000, retention)
     .default(72)
     .describe('How long finished runs can be replayed'),
   APPROVAL_RETENTION_DAYS: count(1, 36_500)
@@ -365,7 +366,7 @@ export const kernelEnv = {
     .max(36_500)
     .default(365)
     .describe('How long the database keeps audit lines'),
-  PROMPT_BUDGET_MS: milliseconds
+  PROMPT_BUDGET_MS: count(1, 600_000)
     .default(500)
     .describe('How long the async prompts of all plugins may take together, once a turn'),
   TURN_MAX_CALLS: count(1, 1000)
@@ -379,7 +380,7 @@ export const kernelEnv = {
   TOOL_TIMEOUT_MS: count(1, 3_600_000)
     .default(120_000)
     .describe('How long a call of a tool may take, in milliseconds; a tool may set its own'),
-  BROWSER_TOOL_TIMEOUT_MS: milliseconds
+  BROWSER_TOOL_TIMEOUT_MS: count(1, 3_600_000)
     .default(60_000)
     .describe('How long a browser may take to answer a tool call'),
 }

@@ -40,6 +40,22 @@ describe('definePlugin', () => {
   })
 })
 
+describe('a variable', () => {
+  // A timer of more than 24.8 days rings at once: a browser would have had a millisecond for its answer.
+  it.each([
+    ['RUN_LEASE_MS', '1', 'a whole number from 100 to 600,000'],
+    ['RUN_LEASE_MS', '9000000000', 'a whole number from 100 to 600,000'],
+    ['PROMPT_BUDGET_MS', '3000000000', 'a whole number from 1 to 600,000'],
+    ['BROWSER_TOOL_TIMEOUT_MS', '3000000000', 'a whole number from 1 to 3,600,000'],
+    ['RUN_RETENTION_HOURS', '1e300', 'a number of hours above 0, at most 876,000'],
+  ])('that no timer or database holds stops the boot: %s=%s', async (name, value, form) => {
+    const { faults } = await faultsOf({}, {}, { [name]: value })
+    expect(faults).toMatchObject([{ code: 'ENV_INVALID' }])
+    expect(faults[0]?.message).toContain(`${name} (the kernel) is "${value}"`)
+    expect(faults[0]?.message).toContain(form)
+  })
+})
+
 describe('a section that is not of its kind stops the boot with a sentence', () => {
   it.each<[sentence: string, code: string, more: object]>([
     ['the state key "n" is 5', 'STATE_INVALID', { state: { n: 5 } }],
