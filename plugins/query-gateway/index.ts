@@ -63,6 +63,7 @@ export default definePlugin({
       .number()
       .int()
       .positive()
+      .max(600_000)
       .default(15_000)
       .describe('How long the upstream may take'),
     GATEWAY_REQUIRED_HEADERS: list

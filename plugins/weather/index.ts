@@ -32,6 +32,7 @@ export default definePlugin({
       .number()
       .int()
       .positive()
+      .max(600_000)
       .default(5000)
       .describe('How long an upstream may take'),
   },

@@ -222,6 +222,10 @@ describe('the weather plugin', () => {
     })
   })
 
+  it('takes no time that a timer does not hold', async () => {
+    await expect(start({ WEATHER_TIMEOUT_MS: '5000000000' })).rejects.toThrow('WEATHER_TIMEOUT_MS')
+  })
+
   it('gives the agent both tools once loaded, and shows a card', async () => {
     const { app } = await start()
     const thread = app.thread()

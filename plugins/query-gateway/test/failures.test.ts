@@ -135,6 +135,12 @@ describe('every status, by an upstream that does that thing', () => {
     expect((await app.get(path, { headers: { 'grpc-timeout': 'soon' } })).status).toBe(400)
   })
 
+  it('a deadline that no timer holds stops the boot', async () => {
+    await expect(gatewayTo('127.0.0.1:1', { GATEWAY_DEADLINE_MS: '3000000000' })).rejects.toThrow(
+      'GATEWAY_DEADLINE_MS',
+    )
+  })
+
   it('a client that leaves cancels its call', async () => {
     const cancelled = Promise.withResolvers<void>()
     const started = Promise.withResolvers<void>()
