@@ -130,6 +130,7 @@ export interface RouteLimit {
   /**
    * Counts by what this function returns; undefined counts by the address. `body` reads the route's input, once for both,
    * and rejects when the input cannot be read or does not pass: the route then meets the same fault and answers it.
+   * It has forty seconds, with the reading.
    */
   by?(koa: KoaContext, body: () => Promise<unknown>): MaybePromise<string | undefined>
 }
@@ -178,7 +179,8 @@ export interface RouteIn<
   readonly signed?: true | 'self'
   /**
    * Whether anything here is the caller's own. Where this says yes, a `bearer` GET lets a caller with a DID in who lacks
-   * the right, before anything else of the request is read; the handler then shows only what is the caller's own.
+   * the right, before anything else of the request is read; the handler then shows only what is the caller's own. It has five
+   * seconds.
    */
   own?(ctx: Context): MaybePromise<boolean>
   /** Renders a failed `input` where a protocol wants its own words. */
