@@ -113,7 +113,9 @@ describe('a request', () => {
     expect(await send('')).toMatch(/^CON Welcome to the oracle\n1\. Know more/)
     expect(await send('2')).toMatch(/^CON Your account/)
     expect(await send('2*1', form)).toBe('CON Your name:\n0. Back')
-    expect(await send('2*1*Wanjirũ & sons = 100%')).toMatch(/^CON Your e-mail/)
+    // Libraries of Java name a charset of their own beside forms; their letters are ASCII, with escapes in UTF-8.
+    const latin = { 'content-type': 'application/x-www-form-urlencoded;charset=ISO-8859-1' }
+    expect(await send('2*1*Wanjirũ & sons = 100%', latin)).toMatch(/^CON Your e-mail/)
     const shouted = { 'content-type': 'Application/X-WWW-Form-URLEncoded;CHARSET="utf-8"' }
     expect(await send('2*1*Wanjirũ & sons = 100%*1', shouted)).toMatch(/^CON Choose a PIN/)
     // Gateways may send the asterisks of a code encoded or not; a plus in a form means a space.

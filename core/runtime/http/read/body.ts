@@ -101,7 +101,8 @@ export function bodyKind(req: IncomingMessage, accepts: readonly BodyKind[]): Bo
   const charset = parameters.map(
     (parameter) => /^\s*charset\s*=\s*"?([^"]*)"?\s*$/.exec(parameter)?.[1],
   )
-  const foreign = charset.find((name) => name !== undefined && !utf8Names.has(name))
+  const isRead = (name: string) => utf8Names.has(name) || (kind === 'form' && latinNames.has(name))
+  const foreign = charset.find((name) => name !== undefined && !isRead(name))
   if (foreign !== undefined)
     throw new RuntimeError('UNSUPPORTED_MEDIA_TYPE', `The charset "${foreign}" is not read.`, {
       hint: 'Send UTF-8.',
@@ -110,6 +111,11 @@ export function bodyKind(req: IncomingMessage, accepts: readonly BodyKind[]): Bo
 }
 
 const utf8Names = new Set(['utf-8', 'utf8', 'us-ascii'])
+/**
+ * What libraries write beside a form of their own accord, mostly Java's. The letters of a form are ASCII, and what it escapes is
+ * UTF-8 whatever stands here, as the URL standard has it; escapes that are no UTF-8 are refused where the form is read.
+ */
+const latinNames = new Set(['iso-8859-1', 'iso-8859-15', 'latin1', 'windows-1252'])
 const sends: Record<BodyKind, string> = {
   json: 'Content-Type: application/json',
   form: 'application/x-www-form-urlencoded',
