@@ -35,7 +35,8 @@ export interface OutboxSnapshot {
 }
 
 const mostPerSession = 20
-const longestHoldMs = 600_000
+/** How long words are held at most, by a page that does not say again that somebody changes them. */
+export const longestHoldMs = 600_000
 const retry = { firstMs: 2_000, mostMs: 30_000 }
 /** How long the words of another tab are left to that tab, which shows what becomes of them: it may be gone, or cannot send. */
 const othersMs = 2_000
@@ -121,14 +122,20 @@ export class Outbox extends Store<OutboxSnapshot> {
     this.#write(this.#read().map((one) => (one.id === id ? { ...one, heldUntil } : one)))
   }
 
-  /** Lets go of words that were held, changed or as they were. */
+  /** Lets go of words that were held, changed or as they were, and sends them. */
   change(id: string, text?: string): void {
-    this.#write(
-      this.#read().map(({ heldUntil: _, ...one }) =>
-        one.id === id && text?.trim() ? { ...one, text } : one,
-      ),
-    )
+    this.letGo(id, text)
     this.#drain()
+  }
+
+  /** Lets go of words that were held, and sends nothing: a page that goes leaves that to the next one. */
+  letGo(id: string, text?: string): void {
+    this.#write(
+      this.#read().map((one) => {
+        const { heldUntil: _, ...free } = one
+        return one.id !== id ? one : text?.trim() ? { ...free, text } : free
+      }),
+    )
   }
 
   /** Takes words back that were not sent. */
@@ -159,7 +166,7 @@ export class Outbox extends Store<OutboxSnapshot> {
   async #sendAll(): Promise<void> {
     for (;;) {
       const entry = this.#next()
-      if (!entry) return
+      if (!entry) return this.#waitForHeld()
       this.set({ sending: entry.id })
       const error = await this.#send(entry)
       if (!error) {
@@ -174,6 +181,15 @@ export class Outbox extends Store<OutboxSnapshot> {
       this.#timer = setTimeout(() => this.#drain(), wait)
       return this.set({ retryAt: Date.now() + wait })
     }
+  }
+
+  /** A page that held words may be gone: they go out when their time is over. */
+  #waitForHeld(): void {
+    const left = this.#read()
+      .map(({ heldUntil = 0 }) => heldUntil - Date.now())
+      .filter((ms) => ms > 0)
+    if (left.length === 0) return
+    this.#timer = setTimeout(() => this.#drain(), Math.min(longestHoldMs, ...left))
   }
 
   /** The first entry that may be sent: nothing overtakes what was said before in the same conversation. */

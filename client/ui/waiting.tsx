@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react'
 import { EditForm } from './edit-form.tsx'
 import { useLate } from './follow.ts'
-import type { OutboxEntry } from './outbox.ts'
+import { longestHoldMs, type OutboxEntry } from './outbox.ts'
 import type { OutboxResult } from './use-outbox.ts'
 import { useWords } from './words.ts'
 
@@ -43,8 +43,19 @@ function WaitingMessage({ entry: { id, text }, outbox, isHeldUp }: WaitingMessag
   const [isEdited, setEdited] = useState(false)
   useEffect(() => {
     if (!isEdited) return
-    outbox.hold(id)
-    return () => outbox.change(id)
+    const hold = () => outbox.hold(id)
+    const letGo = () => outbox.letGo(id)
+    hold()
+    const timer = setInterval(hold, longestHoldMs / 2)
+    // A page that is reloaded forgets the edit, and one that comes back has it still.
+    window.addEventListener('pagehide', letGo)
+    window.addEventListener('pageshow', hold)
+    return () => {
+      clearInterval(timer)
+      window.removeEventListener('pagehide', letGo)
+      window.removeEventListener('pageshow', hold)
+      outbox.change(id)
+    }
   }, [isEdited, id])
   return (
     <article className="oc-message oc-human" data-state="waiting" aria-label={words.you}>

@@ -1,4 +1,5 @@
 import './window.ts'
+import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { scriptedModel } from '#core/testing'
 import { shortTiming, testOracle, type TestOracle } from '../oracle.ts'
@@ -57,6 +58,57 @@ it('keeps what is said without a network, lets it be changed and taken back, and
   expect(await saidOn(oracle)).toEqual([['First', 'Second', 'Last']])
   expect(texts('.oc-said')).toEqual(['First', 'Second', 'Last'])
   expect(oracle.proxy.to(/^\/messages\//, 'POST').length).toBe(3)
+})
+
+it('holds each of the words that are changed until that edit is over, and none when the page goes', async () => {
+  await using oracle = await open()
+  const sessionId = await oracle.session()
+  const { texts, all, button, say, write } = person(oracle, { sessionId })
+  await until(() => all('.oc-messages')[0]?.getAttribute('aria-busy') === 'false')
+  oracle.proxy.isOffline = true
+  for (const [nth, text] of ['First', 'Secnd', 'Last'].entries()) {
+    await say(text)
+    await until(() => texts('.oc-waiting .oc-said').length === nth + 1)
+  }
+  const held = () =>
+    kept().flatMap((key) =>
+      JSON.parse(localStorage.getItem(key) ?? '[]').flatMap(
+        (entry: { text: string; heldUntil?: number }) => (entry.heldUntil ? entry.text : []),
+      ),
+    )
+  const edits = all('.oc-waiting .oc-actions button:not(:last-child)')
+  for (const edit of edits.slice(0, 2)) edit.click()
+  await until(() => all('.oc-edit').length === 2)
+  expect(held()).toEqual(['First', 'Secnd'])
+  all('.oc-edit button')[0]?.click()
+  await until(() => all('.oc-edit').length === 1)
+  expect(held()).toEqual(['Secnd'])
+  oracle.proxy.isOffline = false
+  goOnline()
+  await until(() => texts('.oc-markdown').includes('One.'))
+  expect(held()).toEqual(['Secnd'])
+  // The next page knows of no edit, and finds words that it may send; one that comes back goes on with the edit.
+  window.dispatchEvent(new window.Event('pagehide'))
+  expect(held()).toEqual([])
+  window.dispatchEvent(new window.Event('pageshow'))
+  expect(held()).toEqual(['Secnd'])
+  write('.oc-edit textarea', 'Second')
+  ;(await button('Send', '.oc-edit')).click()
+  await until(() => kept().length === 0)
+  expect(await saidOn(oracle)).toEqual([['First', 'Second', 'Last']])
+})
+
+it('sends what a page held that is gone when the time of that is over', async () => {
+  await using oracle = await open()
+  const sessionId = await oracle.session()
+  const key = `oracle-outbox ${oracle.wallet.initialWallet.did} ${oracle.oracleDid}`
+  const entry = { id: randomUUID(), sessionId, text: 'Held', heldUntil: Date.now() + 1_500 }
+  localStorage.setItem(key, JSON.stringify([entry]))
+  const { texts } = person(oracle, { sessionId })
+  await until(() => texts('.oc-waiting .oc-said').join() === 'Held')
+  await until(() => texts('.oc-markdown').includes('One.'))
+  expect(Date.now()).toBeGreaterThanOrEqual(entry.heldUntil)
+  expect(await saidOn(oracle)).toEqual([['Held']])
 })
 
 it('shows at once what the server takes its time to answer, and says a message once whose answer was lost', async () => {
