@@ -72,7 +72,8 @@ export function Composer({ lastSaid, onEditLast, onStop, children, ...use }: Com
         }}
       />
       {isSending ? (
-        <button type="button" onClick={onStop}>
+        // The second click of a double one on Send is not meant for what stands there by then.
+        <button type="button" onClick={({ detail }) => detail !== 2 && onStop()}>
           {words.stop}
         </button>
       ) : (

@@ -275,6 +275,21 @@ it('says what was stopped, without a cursor, also after a reload; keeps the draf
   expect((again.all('.oc-composer textarea')[0] as HTMLTextAreaElement).value).toBe('a draft')
 })
 
+it('is not stopped by the second click of a double click on Send, but by any other', async () => {
+  const model = heldModel(['I begin'], [' and end.'])
+  await using oracle = await testOracle({ plugins: [], model })
+  const { texts, say, button } = person(oracle)
+  const click = async (detail: number) =>
+    (await button('Stop')).dispatchEvent(new window.MouseEvent('click', { bubbles: true, detail }))
+  await say('Go on')
+  await until(() => texts('.oc-markdown').includes('I begin'))
+  await click(2)
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(oracle.proxy.to(/abort/)).toEqual([])
+  await click(1)
+  await until(() => texts('.oc-ending').join() === 'Stopped')
+})
+
 it('finds a conversation by a word that was said in it, and lists all again', async () => {
   const model = scriptedModel(['The Météo says <b>rain</b>.', 'Fine.'])
   await using oracle = await testOracle({ plugins: [post], model })
