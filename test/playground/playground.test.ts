@@ -127,6 +127,14 @@ await describeWith('chromium', 'the playground in Chromium', (program) => {
     expect(complaints).toEqual([])
   })
 
+  it('opens at an address that was cut within a letter', async () => {
+    const { page, complaints } = await visit('chat/%E0%A4%A')
+    await page.getByRole('alert').waitFor()
+    await page.getByRole('button', { name: 'New chat' }).click()
+    await page.getByText('What would you like to know?').waitFor()
+    expect(complaints.filter((one) => !one.includes('Failed to load resource'))).toEqual([])
+  })
+
   it('is at most 110 KB of script and style for a chat, compressed, and 15 KB for each other view', async () => {
     const { page } = await visit('chat')
     const assets = join(root, 'plugins/playground/built')

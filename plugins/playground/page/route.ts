@@ -14,7 +14,16 @@ export function useRoute(): readonly string[] {
 export const routeNow = () => partsOf(location.hash)
 
 const partsOf = (hash: string): readonly string[] =>
-  hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent)
+  hash.replace(/^#\/?/, '').split('/').map(decoded)
+
+/** An address that was cut or written by hand may have what is no encoded text: that stands as it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
 
 /** The address of a view. */
 export const to = (...parts: readonly string[]) => `#/${parts.map(encodeURIComponent).join('/')}`
