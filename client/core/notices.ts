@@ -133,7 +133,7 @@ export class UserNotices extends Store<NoticesSnapshot> {
   markSeen = async (seen: Seen): Promise<void> => {
     const seenAt = new Date().toISOString()
     const notices = this.getSnapshot().notices.map((notice) =>
-      notice.seenAt === undefined && isMeant(notice, seen) ? { ...notice, seenAt } : notice,
+      !notice.seenAt && isMeant(notice, seen) ? { ...notice, seenAt } : notice,
     )
     this.set({ notices })
     const { unread } = await this.#ask<{ unread: number }>('/notices/seen', { body: seen })
@@ -169,21 +169,28 @@ export class UserNotices extends Store<NoticesSnapshot> {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
+    // Asked for at once: a wallet is asked once for all that a page begins with.
+    let reading: Promise<void> | undefined = this.#read()
+    reading.catch(() => {}) // told below, once the code is there
     try {
-      await this.#read()
       const { followUser } = await import('../later/user-events.ts')
-      const { tokens } = this.#client
-      const { apiUrl } = await this.#client.config(this.#oracleDid, this.#overrides).read()
       await followUser({
-        // What came since the list was read follows the newest of the list.
-        after: this.getSnapshot().notices[0]?.id ?? 0,
-        open: (after, connection) =>
-          askAs(tokens, this.#oracleDid, `${apiUrl}/events`, {
-            headers: { 'last-event-id': String(after) },
+        open: async (after, connection) => {
+          const read = (reading ??= this.#read())
+          // A list that could not be read is tried again with the connection.
+          reading = undefined
+          await read
+          reading = read
+          const { apiUrl } = await this.#client.config(this.#oracleDid, this.#overrides).read()
+          // What came since the list was read follows the newest of the list.
+          return askAs(this.#client.tokens, this.#oracleDid, `${apiUrl}/events`, {
+            headers: { 'last-event-id': `${after || this.getSnapshot().notices[0]?.id || 0}` },
             signal: connection,
-          }),
+          })
+        },
         onEvent: (event) => this.#take(event),
-        onConnection: (isConnected) => this.set({ isConnected }),
+        onConnection: (isConnected, error) =>
+          this.set(reading ? { isConnected } : { error, isLoading: false }),
         signal,
         timing: usualTiming,
       })

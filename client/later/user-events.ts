@@ -5,9 +5,7 @@ import { mayMend, readStream } from './connection.ts'
 
 /** The events of a user to read, and whom to tell what they say. */
 export interface ListeningToUser {
-  /** The number of the newest notice that is known. */
-  readonly after: number
-  /** Asks for the events after a notice. */
+  /** Asks for the events after a notice, by its number; 0 while the stream has told of none. */
   open(after: number, signal: AbortSignal): Promise<Response>
   onEvent(event: UserEvent): void
   /** Hears that the connection is lost, and by which fault, or there again. */
@@ -22,7 +20,7 @@ export interface ListeningToUser {
  */
 export async function followUser(listening: ListeningToUser): Promise<void> {
   const { signal, timing } = listening
-  let last = listening.after
+  let last = 0
   for (let tries = 0; !signal.aborted;) {
     const fault = await readStream((connection) => listening.open(last, connection), {
       signal,
@@ -43,8 +41,7 @@ export async function followUser(listening: ListeningToUser): Promise<void> {
     })
     if (signal.aborted) return
     if (fault && !mayMend(fault)) throw fault
-    tries++
     listening.onConnection(false, fault)
-    await pause(Math.max(fault?.retryAfterMs ?? 0, backoff(tries, timing)), signal)
+    await pause(Math.max(fault?.retryAfterMs ?? 0, backoff(++tries, timing)), signal)
   }
 }

@@ -23,6 +23,7 @@ import type { Renderers } from './markdown/markdown.tsx'
 import { ThreadList } from './thread-list.tsx'
 import { Thread } from './thread.tsx'
 import { Shortcuts } from './shortcuts.tsx'
+import { useReadAgain } from './read-again.ts'
 import { useFiles } from './use-files.ts'
 import { useOutbox } from './use-outbox.ts'
 import { useThreads } from './use-threads.ts'
@@ -312,7 +313,8 @@ const reachable: readonly string[] = ['loaded', 'available']
 /** What one might say to begin with: examples of what is loaded, and then of what could be. */
 export function Suggestions({ oracleDid, overrides, onPick }: SuggestionsProps) {
   const words = useWords()
-  const { plugins } = useCapabilities(oracleDid, { overrides })
+  const { plugins, error, refetch } = useCapabilities(oracleDid, { overrides })
+  useReadAgain(error, () => void refetch().catch(() => undefined))
   const [count, setCount] = useState(shownAtOnce)
   const examples = examplesOf(plugins)
   return (

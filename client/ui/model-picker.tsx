@@ -1,5 +1,6 @@
 import type { Overrides } from '../core/records.ts'
 import { useModels } from '../react/use-oracle.ts'
+import { useReadAgain } from './read-again.ts'
 import { useWords } from './words.ts'
 
 /** The props of `ModelPicker`. */
@@ -11,7 +12,8 @@ export interface ModelPickerProps {
 /** Chooses the model of the turns to come; nothing where there is no choice. */
 export function ModelPicker({ oracleDid, overrides }: ModelPickerProps) {
   const words = useWords()
-  const { models, model, setModel } = useModels(oracleDid, overrides)
+  const { models, model, setModel, error, refetch } = useModels(oracleDid, overrides)
+  useReadAgain(error, refetch)
   if (models.length < 2) return null
   return (
     <select

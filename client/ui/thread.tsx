@@ -1,4 +1,4 @@
-import { lazy, Suspense, useCallback, useEffect, useMemo, useRef } from 'react'
+import { lazy, Suspense, useCallback, useMemo } from 'react'
 import { OracleError } from '../core/error.ts'
 import type { Attachment, IMessage, Overrides } from '../core/records.ts'
 import { useChat } from '../react/use-chat.ts'
@@ -9,6 +9,7 @@ import { Asking, faultsIn } from './asking.tsx'
 import { Composer } from './composer.tsx'
 import { ConnectionLine } from './connection-line.tsx'
 import { useFollow, useLate } from './follow.ts'
+import { useReadAgain } from './read-again.ts'
 import { useBranches } from './hooks.ts'
 import { useInstead } from './instead.tsx'
 import { straight } from './markdown/links.ts'
@@ -210,19 +211,6 @@ function Trouble(props: TroubleProps) {
 
 const isGone = (fault: unknown): fault is OracleError =>
   fault instanceof OracleError && fault.code === 'not_found' && fault.serverCode === 'NOT_FOUND'
-
-/** How soon a chat that could not be read is read again by itself: later each time, until the server is there. */
-const readAgain = { firstMs: 2_000, mostMs: 30_000 }
-
-function useReadAgain(fault: unknown, onReadAgain: () => void): void {
-  const tries = useRef(0)
-  useEffect(() => {
-    if (!(fault instanceof OracleError && isPassing(fault))) return void (tries.current = 0)
-    const wait = Math.min(readAgain.mostMs, readAgain.firstMs * 2 ** tries.current++)
-    const timer = setTimeout(onReadAgain, wait)
-    return () => clearTimeout(timer)
-  }, [fault])
-}
 
 /** The code that pays is fetched when something is to be paid. */
 const OwnPaymentCard = lazy(async () => ({ default: (await import('./payment.tsx')).PaymentCard }))

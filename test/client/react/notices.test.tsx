@@ -98,3 +98,18 @@ it('notices: a plugin is muted and heard again; the stream ends when nobody look
   seen.unmount()
   await expect.poll(another).toBe(200)
 })
+
+it('notices: read and heard as soon as a server is there that was not when the page was opened', async () => {
+  await using oracle = await testOracle({ plugins: [failing], model: scriptedModel([]) })
+  const { oracleDid, overrides, proxy } = oracle
+  await fail(oracle)
+  proxy.isOffline = true
+  const seen = hook(() => useNotices(oracleDid, { overrides }), oracle.provided)
+  await until(() => seen.now.error?.code === 'network')
+  expect(seen.now).toMatchObject({ notices: [], isLoading: false, isConnected: false })
+  proxy.isOffline = false
+  await until(() => seen.now.isConnected)
+  expect(seen.now).toMatchObject({ unread: 1, error: null })
+  await fail(oracle)
+  await until(() => seen.now.unread === 2)
+})
