@@ -176,11 +176,11 @@ export function ErrorCard({ error, onRetry }: ErrorCardProps): ReactNode {
       <p dir="auto">
         {straight(message)} {hint && straight(hint)}
       </p>
-      {isSignedOut(code) && <ClockFault />}
+      {isSignedOut(error) && <ClockFault />}
       <div className="oc-row">
         {onRetry && (
           <button type="button" onClick={onRetry}>
-            {isSignedOut(code) ? words.signInAgain : words.tryAgain}
+            {isSignedOut(error) ? words.signInAgain : words.tryAgain}
           </button>
         )}
       </div>
@@ -195,8 +195,8 @@ export function ErrorCard({ error, onRetry }: ErrorCardProps): ReactNode {
 }
 
 /** Whether the way on is the wallet's: it asks its user once more. */
-const isSignedOut = (code: OracleError['code']) =>
-  code === 'unauthorized' || code === 'delegation_required'
+export const isSignedOut = (fault: unknown): boolean =>
+  fault instanceof OracleError && ['unauthorized', 'delegation_required'].includes(fault.code)
 
 /** How an answer ended that did not come to its own end; undefined where it did. */
 export function endingOf(

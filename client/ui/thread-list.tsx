@@ -1,6 +1,7 @@
 import { Fragment, useState } from 'react'
 import type { ListedThread, ThreadHit, Threads } from './use-threads.ts'
 import { straight } from './markdown/links.ts'
+import { isSignedOut, useLook } from './parts.tsx'
 import { useWords, type Words } from './words.ts'
 
 /** The props of `ThreadList`. */
@@ -16,6 +17,7 @@ export function ThreadList({ threads, current, onOpen, onNew }: ThreadListProps)
   const words = useWords()
   const [renamed, setRenamed] = useState<{ id: string; title: string }>()
   const days = byDay(threads.threads, words)
+  const unread = unreadOf(threads)
   return (
     <nav
       className="oc-threads"
@@ -45,7 +47,9 @@ export function ThreadList({ threads, current, onOpen, onNew }: ThreadListProps)
                       onCancel={() => setRenamed(undefined)}
                       onRename={(now) => {
                         setRenamed(undefined)
-                        void threads.rename(id, now)
+                        // What was written comes back where it is not taken.
+                        const back = { id, title: now ?? '' }
+                        threads.rename(id, now).catch(() => setRenamed((other) => other ?? back))
                       }}
                     />
                   ) : (
@@ -66,13 +70,16 @@ export function ThreadList({ threads, current, onOpen, onNew }: ThreadListProps)
             </ul>
           </section>
         ))}
-        {threads.query !== '' && days.length === 0 && <p role="status">{words.noneFound}</p>}
+        {threads.query !== '' && days.length === 0 && !unread && (
+          <p role="status">{words.noneFound}</p>
+        )}
         {threads.hasMore && (
           <button type="button" className="oc-quiet" onClick={() => void threads.more()}>
             {words.more}
           </button>
         )}
       </div>
+      <ListTrouble threads={threads} unread={unread} />
       <p className="oc-undo" role="status">
         {threads.removed && (
           <>
@@ -85,6 +92,27 @@ export function ThreadList({ threads, current, onOpen, onNew }: ThreadListProps)
       </p>
     </nav>
   )
+}
+
+/**
+ * Why there is no list to be shown. One that is there stays as it was read last, and is read again by itself; who has to sign in is
+ * told beside what was said.
+ */
+function unreadOf({ threads, query, error }: Threads): unknown {
+  const isMissing = threads.length === 0 || query !== ''
+  return isMissing && !isSignedOut(error) ? error : undefined
+}
+
+interface ListTroubleProps {
+  readonly threads: Threads
+  readonly unread: unknown
+}
+
+/** What could not be changed, or why there is no list. */
+function ListTrouble({ threads: { fault, refresh }, unread }: ListTroubleProps) {
+  const { components: Parts } = useLook()
+  const onRetry = fault ? undefined : () => void refresh()
+  return <Parts.ErrorCard error={fault ?? unread} onRetry={onRetry} />
 }
 
 /** Where somebody types what is looked for. */

@@ -31,7 +31,10 @@ export interface Threads {
   /** Lists the conversations that have these words; all of them for fewer than two characters. */
   readonly search: (query: string) => void
   readonly isLoading: boolean
+  /** Why the list could not be read last. */
   readonly error: unknown
+  /** Why the last change that was asked for, a new title or a deletion, was not made. */
+  readonly fault?: unknown
   readonly hasMore: boolean
   readonly more: () => Promise<void>
   readonly refresh: () => Promise<void>
@@ -107,19 +110,27 @@ export function useThreads(oracleDid: string, overrides?: Overrides, shown = '')
     await read(next).finally(() => (isFetching.current = false))
   }, [read, next])
   useEffect(() => void refresh(), [refresh, shown])
-  const { isGone, ...removal } = useRemoval(oracleDid, overrides, threads, refresh, setError)
+  const [fault, setFault] = useState<unknown>()
+  const { isGone, ...removal } = useRemoval(oracleDid, overrides, threads, refresh, setFault)
   return {
     threads: threads.filter(({ sessionId }) => !isGone(sessionId)),
     query,
     search: setQuery,
     isLoading,
     error,
+    fault,
     hasMore: next !== null,
     more,
     refresh,
     async rename(sessionId, title) {
       const path = `/sessions/${encodeURIComponent(sessionId)}`
-      const changed = await ask<IChatSession>(path, { method: 'PATCH', body: { title } })
+      setFault(undefined)
+      const changed = await ask<IChatSession>(path, { method: 'PATCH', body: { title } }).catch(
+        (thrown: unknown) => {
+          setFault(thrown)
+          throw thrown
+        },
+      )
       setThreads((known) =>
         known.map((one) => (one.sessionId === sessionId ? { ...one, title: changed.title } : one)),
       )
@@ -184,7 +195,7 @@ function useRemoval(
   overrides: Overrides | undefined,
   threads: readonly IChatSession[],
   refresh: () => Promise<void>,
-  onError: (error: unknown) => void,
+  onFault: (fault: unknown) => void,
 ) {
   const ask = useAsk(oracleDid, overrides)
   const client = useClient()
@@ -201,13 +212,21 @@ function useRemoval(
     return () => window.removeEventListener('pagehide', leave)
   }, [])
   const remove = (sessionId: string) => {
+    onFault(undefined)
     const path = `/sessions/${encodeURIComponent(sessionId)}`
     const forget = () => {
       gone.current.delete(sessionId)
       setRemoved((last) => (last?.sessionId === sessionId ? undefined : last))
     }
     const timer = setTimeout(() => {
-      ask(path, { method: 'DELETE' }).catch(onError).then(refresh, refresh).finally(forget)
+      ask(path, { method: 'DELETE' }).then(
+        () => refresh().finally(forget),
+        (thrown: unknown) => {
+          forget()
+          onFault(thrown)
+          void refresh()
+        },
+      )
     }, undoMs)
     let leave = () => {}
     gone.current.set(sessionId, { timer, leave: () => leave() })

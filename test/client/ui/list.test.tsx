@@ -1,0 +1,74 @@
+import './window.ts'
+import { expect, it } from 'vitest'
+import { definePlugin } from '#core'
+import { scriptedModel } from '#core/testing'
+import { testOracle, type TestOracle } from '../oracle.ts'
+import { until as soon } from '../page.ts'
+import { person } from './person.tsx'
+
+const until = <T,>(check: () => T | false | undefined | null) => soon(check, 30_000)
+
+const helper = definePlugin({
+  name: 'helper',
+  summary: 'Helps.',
+  visibility: 'always',
+  examples: ['Can you help me?'],
+})
+
+/** A server that takes no change of a session. */
+const refuse = ({ proxy }: TestOracle, method: string) => {
+  const body = { statusCode: 503, code: 'BUSY', message: 'The database is busy.', requestId: 'x' }
+  proxy.interfere = (request) =>
+    request.method === method && request.path.startsWith('/sessions/')
+      ? { status: 503, body }
+      : undefined
+}
+
+it('has the conversations and suggestions of a server that was gone when the page was opened', async () => {
+  await using oracle = await testOracle({ plugins: [helper], model: scriptedModel(['Hello.']) })
+  await oracle.session()
+  oracle.proxy.isOffline = true
+  const { texts, all, say } = person(oracle)
+  await until(() => texts('.oc-threads .oc-error p').join() === 'The server cannot be reached.')
+  expect(all('.oc-thread-name')).toEqual([])
+  oracle.proxy.isOffline = false
+  await until(() => texts('.oc-thread-name').length === 1)
+  await until(() => texts('.oc-suggestions li').join() === 'Can you help me?')
+  expect(all('.oc-error')).toEqual([])
+  await say('Hello')
+  await until(() => texts('.oc-thread-name').length === 2)
+})
+
+it('says that a title was not taken, and keeps what was written', async () => {
+  await using oracle = await testOracle({ plugins: [], model: scriptedModel([]) })
+  await oracle.session()
+  const { texts, all, button, write } = person(oracle)
+  const rename = async () => {
+    write('.oc-threads li input', 'The well')
+    all('.oc-threads li form')[0]?.dispatchEvent(
+      new window.Event('submit', { bubbles: true, cancelable: true }),
+    )
+  }
+  ;(await button('Rename: Untitled')).click()
+  await until(() => all('.oc-threads li input').length === 1)
+  refuse(oracle, 'PATCH')
+  await rename()
+  await until(() => texts('.oc-threads .oc-error p').join() === 'The database is busy.')
+  expect((all('.oc-threads li input')[0] as HTMLInputElement).value).toBe('The well')
+  oracle.proxy.interfere = undefined
+  await rename()
+  await until(() => texts('.oc-thread-name').join() === 'The well')
+  expect(all('.oc-error')).toEqual([])
+})
+
+it('brings back a conversation that could not be deleted, and says why it is there', async () => {
+  await using oracle = await testOracle({ plugins: [], model: scriptedModel([]) })
+  await oracle.session()
+  const { texts, all, button } = person(oracle)
+  refuse(oracle, 'DELETE')
+  ;(await button('Delete: Untitled')).click()
+  await until(() => all('.oc-thread-name').length === 0)
+  await until(() => texts('.oc-threads .oc-error p').join() === 'The database is busy.')
+  expect(texts('.oc-thread-name')).toEqual(['Untitled'])
+  expect(texts('.oc-undo')).toEqual([''])
+})
