@@ -86,7 +86,8 @@ export function ApprovalCard({ approval, isBusy, schema, faults = noFaults }: Ap
 
 /** Whether no control has the focus. A browser takes it from a disabled button only when it next draws the page. */
 const hasLostFocus = () =>
-  document.activeElement === document.body || !!document.activeElement?.matches(':disabled')
+  document.activeElement === document.body ||
+  !!document.activeElement?.matches(':disabled, [data-kept]')
 
 /** Whose words the oracle had read before it made the call: those words may have asked for the call. */
 function Foreign({ sources }: { readonly sources: readonly ForeignSource[] }) {

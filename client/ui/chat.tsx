@@ -222,7 +222,7 @@ function NewThread({ oracleDid, overrides, name }: NewThreadProps) {
   return (
     <AddressContext.Provider value={address}>
       <section className="oc-thread" data-state="empty">
-        <div className="oc-messages">
+        <div className="oc-messages" tabIndex={-1}>
           {waiting.length === 0 && !isSending && (
             <Ideas oracleDid={oracleDid} overrides={overrides} onPick={(text) => void say(text)} />
           )}

@@ -7,6 +7,7 @@ import {
   useRef,
 } from 'react'
 import { useLayout } from './follow.ts'
+import { useKeptFocus } from './kept-focus.ts'
 
 const fieldOf = '.oc-composer textarea'
 
@@ -19,7 +20,7 @@ interface Writing {
   /** Props of the element around the conversation. */
   readonly props: {
     readonly onFocus: (event: FocusEvent) => void
-    readonly onBlur: (event: FocusEvent) => void
+    readonly onBlur: () => void
     readonly onInput: (event: FormEvent) => void
   }
 }
@@ -32,6 +33,7 @@ export function useWriting(frame: RefObject<HTMLElement | null>, shown: string):
   const [asked, write] = useReducer((count: number) => count + 1, 0)
   const isWriting = useRef(false)
   const typed = useRef('')
+  const kept = useKeptFocus(frame)
   const focus = () => frame.current?.querySelector<HTMLElement>(fieldOf)?.focus()
   useLayout(() => {
     if (isWriting.current && document.activeElement === document.body) focus()
@@ -43,9 +45,15 @@ export function useWriting(frame: RefObject<HTMLElement | null>, shown: string):
     write,
     typed: useCallback(() => typed.current, []),
     props: {
-      onFocus: ({ target }) => void (isWriting.current = target.matches(fieldOf)),
+      onFocus(event) {
+        isWriting.current = event.target.matches(fieldOf)
+        kept.onFocus(event)
+      },
       // Nobody is told of the blur of a field that goes, and one of the whole window takes nothing away.
-      onBlur: () => void (isWriting.current &&= !document.hasFocus()),
+      onBlur() {
+        isWriting.current &&= !document.hasFocus()
+        kept.onBlur()
+      },
       onInput: ({ target }) => {
         const field = frame.current?.querySelector<HTMLTextAreaElement>(fieldOf)
         if (field && field === target) typed.current = field.value

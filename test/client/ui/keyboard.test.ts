@@ -1,10 +1,28 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
+import { z } from 'zod'
+import { definePlugin } from '#core'
 import { scriptedModel, testApp } from '#core/testing'
 import { complaintsOf, launch } from '../../support/browser.ts'
 import { heldModel } from '../../support/held-model.ts'
 import { kitPage } from '../../support/kit-page.ts'
 import { describeWith } from '../../support/services.ts'
+
+const helper = definePlugin({
+  name: 'helper',
+  summary: 'Helps.',
+  visibility: 'always',
+  examples: ['Can you help me?', 'Pay for me.'],
+  tools: {
+    pay: {
+      description: 'Pays.',
+      effect: 'write',
+      input: z.object({ coins: z.number() }),
+      approve: () => true,
+      run: ({ coins }) => ({ coins }),
+    },
+  },
+})
 
 const long = Array.from({ length: 120 }, (_, nth) => `Line ${nth}`).join('\n\n')
 
@@ -170,6 +188,66 @@ await describeWith('chromium', 'a chat by the keyboard', (program) => {
       await page.keyboard.press('Control+Shift+O')
       await page.locator('.oc-ai').waitFor({ state: 'detached' })
       expect(await field.inputValue()).toBe('')
+    } finally {
+      await browser.close()
+    }
+  }, 120_000)
+
+  it('keeps a place for the focus where what had it goes', async () => {
+    await using site = await kitPage()
+    const steps = ['Hello.', { call: 'pay', args: { coins: 1 } }, 'Paid.', 'Hello again.']
+    await using app = await testApp({ plugins: [helper], model: scriptedModel(steps) })
+    const browser = await launch(program)
+    try {
+      const page = await browser.newPage()
+      page.setDefaultTimeout(30_000)
+      const seed = randomBytes(32).toString('base64')
+      await page.goto(site.address(app.url, app.oracleDid, { seed }))
+      const focused = () =>
+        page.evaluate(() => {
+          const { className = '', textContent = '' } = document.activeElement ?? {}
+          return className || textContent
+        })
+      const press = async (name: string | RegExp, key = 'Enter') => {
+        await page.getByRole('button', { name, exact: true }).first().focus()
+        await page.keyboard.press(key)
+      }
+      const isReady = () => page.getByRole('button', { name: 'Send', exact: true }).waitFor()
+      await press('Can you help me?')
+      await page.locator('.oc-ai').getByText('Hello.').waitFor()
+      await expect.poll(focused).toBe('oc-messages')
+
+      // A call that waits takes it from there, as from a button that is gone.
+      await isReady()
+      await press('New chat')
+      await press('Pay for me.')
+      await page.locator('.oc-approval').waitFor()
+      await expect.poll(focused).toBe('oc-approval')
+      await press('Approve')
+      await page.locator('.oc-ai').getByText('Paid.').waitFor()
+      await isReady()
+
+      await press(/^Rename: Pay/)
+      await page.keyboard.type('!')
+      await page.keyboard.press('Enter')
+      await expect.poll(focused).toBe('oc-thread-name')
+      await press(/^Rename: Pay/)
+      await page.keyboard.press('Escape')
+      await expect.poll(focused).toBe('oc-thread-name')
+      await press(/^Delete: Can/)
+      await page.getByRole('button', { name: 'Undo' }).waitFor()
+      await expect.poll(focused).toBe('oc-thread-name')
+      await press('Undo')
+      await page.getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' })
+      await expect.poll(focused).toBe('New chat')
+
+      await page.getByRole('button', { name: /^Can/ }).click()
+      await page.locator('.oc-ai').getByText('Hello.').waitFor()
+      await press('Answer again')
+      await page.locator('.oc-ai').getByText('Hello again.').waitFor()
+      await press('Earlier version')
+      await page.locator('.oc-branches').getByText('1 / 2').waitFor()
+      await expect.poll(focused).toBe('oc-messages')
     } finally {
       await browser.close()
     }
