@@ -208,9 +208,10 @@ export default definePlugin({
       auth: 'bearer',
       summary: 'Works out a sample design and keeps it.',
       answers: { 201: ['application/json'] },
+      raw: true,
       input: requestSchema,
       async run(request, ctx) {
-        const design = await ctx.self.designs.create(request, whoCalls(ctx))
+        const design = await ctx.self.designs.create(request, whoCalls(ctx), ctx.raw)
         return created(`/v1/sampling/${design.designId}`, design)
       },
     },
@@ -259,9 +260,10 @@ export default definePlugin({
     'POST /v1/sampling/:designId/recalculate': {
       auth: 'bearer',
       summary: 'Works a design out anew from what a monitoring period found.',
+      raw: true,
       input: recalculationSchema.extend({ designId }),
       run: ({ designId, ...actual }, ctx) =>
-        ctx.self.designs.recalculate(designId, actual, whoCalls(ctx)),
+        ctx.self.designs.recalculate(designId, actual, whoCalls(ctx), ctx.raw),
     },
     'POST /v1/sampling/:designId/selection/commit': {
       auth: 'bearer',

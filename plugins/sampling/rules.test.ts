@@ -192,6 +192,34 @@ await onEachDatabase('the rules of sampling', ({ databaseUrl }) => {
     })
   })
 
+  it('4: a field that nobody reads is warned of, for a misspelt one changes the size', async () => {
+    const unread = ({ body }: { body: any }) =>
+      body.warnings
+        .filter(({ code }: { code: string }) => code === 'UNKNOWN_FIELD')
+        .map(({ message }: { message: string }) => message)
+    const strata = [{ name: 'all', weight: 1, drpoutRate: 0.2 }]
+    const made = await post('/v1/sampling', {
+      ...request,
+      estimater: 'proportion',
+      note: 'ours',
+      stratification: { enabled: true, strata },
+    })
+    expect(made.status).toBe(201)
+    expect(unread(made)).toEqual([
+      'A request has no field "estimater"; did you mean "estimator"?',
+      'A request has no field "note", and it changes nothing.',
+      'A request has no field "stratification.strata.0.drpoutRate"; did you mean "dropoutRate"?',
+    ])
+    expect(unread(await post('/v1/sampling', { ...request, justification }))).toEqual([])
+    const { designId } = made.body
+    const actual = { actualMean: 2, actualSD: 0.5, actualDropoutRate: 0.1 }
+    const path = `/v1/sampling/${designId}/recalculate`
+    expect(unread(await post(path, { ...actual, stratas: [] }))).toEqual([
+      'A request has no field "stratas"; did you mean "strata"?',
+    ])
+    expect(unread(await post(path, actual))).toEqual([])
+  })
+
   it('8: a stratum’s own actual values replace its expected ones', async () => {
     const { body: made } = await post('/v1/sampling', stratified)
     const { body } = await post(`/v1/sampling/${made.designId}/recalculate`, {

@@ -47,17 +47,18 @@ export interface Figures {
 
 /**
  * Works out a design; among many strata other requests are served meanwhile. Throws what the request lacks; nothing is
- * stored by then. `fields` names where the caller has the mean and the deviation.
+ * stored by then. `unread` is what of a body was not read; `fields` names where the caller has the mean and the deviation.
  */
 export async function design(
   request: SamplingRequest,
+  unread: readonly Warning[] = [],
   fields = { mean: 'expectedMean', sd: 'expectedSD' },
 ): Promise<Figures> {
   const population = atLeastTwo(request.population)
   const simple = work(request, population, {}, fields)
   const effect = effectOf(request, population, simple)
   const pooled = effect?.working ?? simple
-  const warnings: Warning[] = []
+  const warnings: Warning[] = [...unread]
   const { stratification } = request
   const strata = stratification?.enabled ? stratification.strata : undefined
   const parts = strata && partition(strata, population)

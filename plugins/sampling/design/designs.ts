@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { RuntimeError } from '#core'
 import { drawsAsMaker, maySee, mustDraw, mustOwn, mustVerify, type Who } from '../access.ts'
 import { conflicting } from '../refusal.ts'
-import type { Recalculation, SamplingRequest, Verification } from '../request.ts'
+import {
+  recalculationSchema,
+  requestSchema,
+  type Recalculation,
+  type SamplingRequest,
+  type Verification,
+} from '../request.ts'
 import { commitmentColumns, type CommitmentRow } from '../selection/commitment.ts'
 import type { RevisionRow, SamplingDatabase } from '../tables.ts'
 import { readCursor, writeCursor } from './cursor.ts'
@@ -10,6 +16,7 @@ import { design } from './design.ts'
 import { Turns } from './in-turn.ts'
 import { nextRevision, type Extend } from './recalculation.ts'
 import { recordOf, type SampleDesign } from './record.ts'
+import { unreadFields } from './unread.ts'
 import { nextState } from '../verification/verification.ts'
 
 /** Designs and their revisions. */
@@ -48,9 +55,9 @@ export class Designs {
     return { design: await this.#withSelection(row), maker }
   }
 
-  /** Works out a design and stores it. */
-  async create(request: SamplingRequest, who: Who): Promise<SampleDesign> {
-    const figures = await design(request)
+  /** Works out a design and stores it. `sent` is the body of the request: what was not read of it is warned of. */
+  async create(request: SamplingRequest, who: Who, sent?: Uint8Array): Promise<SampleDesign> {
+    const figures = await design(request, unreadFields(requestSchema, sent))
     const row: RevisionRow = {
       design_id: randomUUID(),
       revision: 1,
@@ -117,13 +124,19 @@ export class Designs {
     return { items: await this.#withSelections(rows) }
   }
 
-  /** Works out a design again from the results of a monitoring period, as its next revision. */
-  recalculate(designId: string, actual: Recalculation, who: Who): Promise<SampleDesign> {
+  /** Works out a design again from the results of a monitoring period, as its next revision. `sent` is as in `create`. */
+  recalculate(
+    designId: string,
+    actual: Recalculation,
+    who: Who,
+    sent?: Uint8Array,
+  ): Promise<SampleDesign> {
+    const unread = unreadFields(recalculationSchema, sent)
     return this.#recalculations.take(designId, async () => {
       for (;;) {
         const before = await this.#row(designId, who)
         mustOwn(before, who)
-        const next = await nextRevision(before, actual, who, this.#extend)
+        const next = await nextRevision(before, { actual, unread }, who, this.#extend)
         // `#replace` fails where another server has just written a revision; the next round starts from that revision.
         if (await this.#replace(before, next)) return this.#withSelection(next)
       }

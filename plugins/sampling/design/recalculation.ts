@@ -4,6 +4,7 @@ import type { Recalculation, SamplingRequest } from '../request.ts'
 import { sizesOf } from '../selection/sizes.ts'
 import type { RevisionRow } from '../tables.ts'
 import { design } from './design.ts'
+import type { Warning } from './population.ts'
 import { parsed, requestOf, type Outcome, type SampleDesign } from './record.ts'
 import { reliabilityOf } from './reliability.ts'
 
@@ -17,12 +18,12 @@ export type Extend = (
 /** The revision that follows from the results of a monitoring period. */
 export async function nextRevision(
   before: RevisionRow,
-  actual: Recalculation,
+  { actual, unread }: { readonly actual: Recalculation; readonly unread: readonly Warning[] },
   who: Who,
   extend: Extend,
 ): Promise<RevisionRow> {
   const request = withActual(requestOf(before), actual, before.revision)
-  const figures = await design(request, { mean: 'actualMean', sd: 'actualSD' })
+  const figures = await design(request, unread, { mean: 'actualMean', sd: 'actualSD' })
   const { adjustedSize } = figures.parameters
   const previous = parsed<SampleDesign>(before.figures).parameters.adjustedSize
   const delta = adjustedSize - previous
