@@ -70,7 +70,9 @@ test('headers of plugins may be sent and read by pages of other origins', async 
   )
   const answer = await fetch(`${app.url}/health`, { headers: { origin } })
   const exposed = answer.headers.get('access-control-expose-headers')?.split(', ')
-  expect(exposed).toEqual(expect.arrayContaining(['PAYMENT-REQUIRED', 'Retry-After']))
+  expect(exposed).toEqual(
+    expect.arrayContaining(['PAYMENT-REQUIRED', 'Retry-After', 'Idempotency-Replayed']),
+  )
   for (const names of [allowed, exposed]) expect(names).toEqual([...new Set(names)])
   await expect(
     boot([definePlugin({ name: 'wrong', summary: 'Wrong.', headers: { allow: ['*'] } })]),

@@ -24,6 +24,7 @@ const exposedHeaders = [
   'X-Run-Id',
   'Date',
   'ETag',
+  'Idempotency-Replayed',
   'Location',
   'Retry-After',
   'WWW-Authenticate',
