@@ -38,7 +38,7 @@ await onEachDatabase('what a newer version has stored', ({ databaseUrl }) => {
       model: {
         ...scriptedModel([]),
         async *stream(): AsyncGenerator<never> {
-          if (calls++ > 0) return yield { text: 'Again.' } as never
+          if (calls++ > 0) return yield { type: 'text', text: 'Again.' } as never
           ask()
           await new Promise(() => undefined)
         },
