@@ -49,7 +49,13 @@ await onPostgres('a turn that begins as most do', (where) => {
   }
 
   it('asks the database once to begin, and writes nothing more before its end', async () => {
-    const here = await replica({ engine, limits: { ...seats, perDay: 100 }, ...where })
+    // No heartbeat comes meanwhile, which writes as well.
+    const here = await replica({
+      engine,
+      leaseMs: 300_000,
+      limits: { ...seats, perDay: 100 },
+      ...where,
+    })
     const session = await here.session()
     await say(here, session, { message: 'Hello' })
     const sent = statements()
