@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -41,7 +42,9 @@ describe('the data directory', () => {
   test('that cannot be made is named in a sentence with a hint', async () => {
     const file = join(root, 'file')
     await writeFile(file, '')
-    for (const path of [file, join(file, 'below')])
+    // Linux makes no directory below /proc, and says that something is missing.
+    const below = existsSync('/proc/self') ? ['/proc/self/data', '/proc/self/a/b'] : []
+    for (const path of [file, join(file, 'below'), ...below])
       await expect(openDataDir(path)).rejects.toMatchObject({
         code: 'DATA_DIR_UNUSABLE',
         message: expect.stringContaining(`DATA_DIR ${path} cannot be used: E`),

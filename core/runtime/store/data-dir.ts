@@ -11,8 +11,9 @@ import {
   rm,
   stat,
 } from 'node:fs/promises'
-import { join, parse, resolve } from 'node:path'
+import { dirname, join, parse, resolve } from 'node:path'
 import { RuntimeError } from '../../errors.ts'
+import { fieldsIn } from '../base/fields.ts'
 import { type Holder, type Lock, takeLock } from './data-dir-lock.ts'
 
 /** The directory of what the runtime keeps on this machine, readable to its owner alone. */
@@ -89,7 +90,7 @@ export async function openDataDir(directory: string): Promise<DataDir> {
 }
 
 async function prepare(path: string): Promise<void> {
-  await mkdir(path, { recursive: true, mode: 0o700 })
+  await make(path)
   const { mode } = await stat(path)
   if ((mode & 0o777) !== 0o700) {
     if (path === parse(path).root || mode & 0o1000)
@@ -97,6 +98,32 @@ async function prepare(path: string): Promise<void> {
     await chmod(path, 0o700)
   }
   await access(path, constants.R_OK | constants.W_OK | constants.X_OK)
+}
+
+/** Makes a directory and what leads to it. Node's own `recursive` never ends where a file system takes no directories, such as /proc. */
+async function make(path: string): Promise<void> {
+  const failure = await makeOne(path)
+  if (fieldsIn(failure).code !== 'ENOENT' || dirname(path) === path) {
+    if (failure !== undefined) throw failure
+    return
+  }
+  await make(dirname(path))
+  const again = await makeOne(path)
+  if (again !== undefined) throw again
+}
+
+/** What the system says to the making of a directory; undefined when it is there afterwards. */
+async function makeOne(path: string): Promise<unknown> {
+  try {
+    await mkdir(path, { mode: 0o700 })
+    return undefined
+  } catch (error) {
+    const isThere = await stat(path).then(
+      (found) => found.isDirectory(),
+      () => false,
+    )
+    return isThere ? undefined : error
+  }
 }
 
 async function restrict(path: string, create: boolean): Promise<void> {
