@@ -1,4 +1,4 @@
-import { createReadStream, existsSync } from 'node:fs'
+import { createReadStream, existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { RuntimeError } from '../../core/errors.ts'
@@ -21,6 +21,8 @@ export const command: Command = {
     const file = words.text('replay')
     if (!file) throw new UsageError(`Name the file of erasures: oracle-runtime ${command.usage}`)
     if (!existsSync(file)) throw new UsageError(`There is no file ${resolve(file)}.`)
+    if (statSync(file).isDirectory())
+      throw new UsageError(`${resolve(file)} is a folder. Name the file of erasures in it.`)
     // A file of something else must not look like one without erasures.
     let lines = 0
     for await (const _ of linesOf(file)) lines++

@@ -92,6 +92,8 @@ describe('oracle-runtime backup and restore', () => {
     expect(nowhere).toMatchObject({ code: 2, err: expect.stringMatching(/no file \/.*nowhere/) })
     const erase = await app.run(['erase', '--replay', 'nowhere'])
     expect(erase).toMatchObject({ code: 2, err: expect.stringMatching(/no file \/.*nowhere/) })
+    const folder = await app.run(['erase', '--replay', '.data'])
+    expect(folder).toMatchObject({ code: 2, err: expect.stringContaining('.data is a folder') })
     const postgres = { DATABASE_URL: 'postgres://127.0.0.1/none' }
     expect((await app.run(['backup'], postgres)).err).toContain('pg_dump')
   }, 120_000)
