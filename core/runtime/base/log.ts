@@ -19,6 +19,28 @@ const textLengths = [4_096, 1_024, 256, 64]
 const deepest = { depth: 6, fields: 50 }
 const cutMark = '… [cut]'
 
+/** How long a line that would come again and again keeps silent after it was written. */
+const silenceMs = 10_000
+
+/** Says when a line that would come again and again is due: at once, and then once in ten seconds. */
+export class Spacing {
+  #silentUntil = -Infinity
+  #leftOut = 0
+
+  /** How many lines were left out since the last one; undefined where this one is left out, too. */
+  due(): number | undefined {
+    const now = performance.now()
+    if (now < this.#silentUntil) {
+      this.#leftOut++
+      return undefined
+    }
+    const leftOut = this.#leftOut
+    this.#silentUntil = now + silenceMs
+    this.#leftOut = 0
+    return leftOut
+  }
+}
+
 /** The runtime's log, and the way past its formatting for whoever has whole lines of JSON. */
 export interface OpenLog {
   readonly log: Logger

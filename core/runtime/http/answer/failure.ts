@@ -1,14 +1,20 @@
 import type { Context } from 'koa'
 import type { RuntimeError } from '../../../errors.ts'
 import type { Log, ToldError } from '../../../plugin.ts'
+import { Spacing } from '../../base/log.ts'
 import { isGateCode } from '../../base/plugin-record.ts'
 import { type Answer, jsonType, send } from './answer.ts'
 import { errorText, statusOf, toRuntimeError } from './error-body.ts'
+
+const away = 'DATABASE_UNREACHABLE'
+/** When to ask a server again whose database is away: one that was restarted is back within a second or two. */
+const awayHeaders = { 'Retry-After': '2' }
 
 /** Makes an answer, and a line of the log where one is due, of everything that is thrown at the edge. */
 export class Failures {
   readonly #log: Log
   readonly #isUnreachable: (error: unknown) => boolean
+  readonly #away = new Spacing()
 
   /** `isUnreachable` says whether an error means that the database is away. */
   constructor(log: Log, isUnreachable: (error: unknown) => boolean) {
@@ -32,8 +38,16 @@ export class Failures {
     if (isGateCode(code)) this.#log.debug({ ...fields, err: undefined }, error.message)
     // 501 says that the operator has switched something off, so the log need not say it.
     else if (error.status === 500) this.#log.error(fields, 'a request failed')
+    else if (code === away) this.#tellAway(fields)
     else if (error.status > 501) this.#log.warn(fields, 'a request could not be served')
     return error
+  }
+
+  /** While the database is away every request fails for the same reason: the line of each names its code, and one line tells why. */
+  #tellAway(fields: object): void {
+    const leftOut = this.#away.due()
+    if (leftOut === undefined) return
+    this.#log.warn({ ...fields, ...(leftOut > 0 && { leftOut }) }, 'a request could not be served')
   }
 
   /** Answers with an error, unless an answer is under way; then the connection is cut. */
@@ -58,7 +72,8 @@ export class Failures {
   toAnswer(koa: Context, error: RuntimeError): Answer {
     // A handler may have set another id of the request, as the routes of a run do with the id of its turn.
     const requestId = String(koa.res.getHeader('X-Request-Id'))
-    const { code, message, hint, details, headers } = error
+    const { code, message, hint, details } = error
+    const headers = error.headers ?? (code === away ? awayHeaders : undefined)
     const status = statusOf(error)
     const told = { status, code, message, hint, details, requestId }
     const body = this.#inOwnWords(koa, told) ?? errorText(error, requestId)

@@ -1,6 +1,7 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { Log } from '../../../plugin.ts'
 import { isConnectionError, isFileBusy } from '../../store/database-errors.ts'
+import { Spacing } from '../../base/log.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Feed } from './feed.ts'
 import type { RunStore } from '../journal/store.ts'
@@ -35,6 +36,7 @@ export class Batcher {
   readonly isShared: boolean
   readonly #store: RunStore
   readonly #log: Log
+  readonly #waiting = new Spacing()
   readonly #telemetry: Telemetry | undefined
   readonly #ticking = new Set<Feed>()
   /** What has something for the database, each with the time by which it is to be written: 0 is at once. */
@@ -145,7 +147,7 @@ export class Batcher {
       return true
     } catch (error) {
       if (passes(error)) {
-        this.#log.warn({ err: error, runs: feeds.length }, 'Events wait for the database')
+        this.#tellWaiting(error, feeds.length)
         return false
       }
       if (feeds.length > 1) {
@@ -158,6 +160,14 @@ export class Batcher {
       }
       return true
     }
+  }
+
+  /** The database is tried again four times a second, and one line in ten seconds says so. */
+  #tellWaiting(err: unknown, runs: number): void {
+    const leftOut = this.#waiting.due()
+    if (leftOut === undefined) return
+    const more = leftOut > 0 && { leftOut }
+    this.#log.warn({ err, runs, ...more }, 'Events wait for the database')
   }
 }
 
