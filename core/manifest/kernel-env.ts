@@ -38,7 +38,15 @@ function inThousands(number: number): string {
 
 /** A whole number in digits within bounds. The bounds catch typing errors: no operator means a billion sockets. */
 function count(min: number, max: number) {
-  const says = `a whole number from ${inThousands(min)} to ${inThousands(max)}, in digits`
+  return inDigits(
+    min,
+    max,
+    `a whole number from ${inThousands(min)} to ${inThousands(max)}, in digits`,
+  )
+}
+
+/** A whole number in plain digits: a number of JavaScript may also be written `0x10`, `1e3` or with a blank. */
+function inDigits(min: number, max: number, says: string) {
   return z
     .string(says)
     .regex(/^\d{1,12}$/, says)
@@ -46,7 +54,7 @@ function count(min: number, max: number) {
     .pipe(z.number().min(min, says).max(max, says))
 }
 
-const ports = 'a port from 0 to 65535'
+const ports = 'a port from 0 to 65535, in digits'
 const shares = 'a number from 0 to 1'
 const retention = 'a number of hours above 0, at most 876,000'
 const drainLimits = 'a whole number of milliseconds from 0 to 600,000'
@@ -61,11 +69,7 @@ export const kernelEnv = {
       'development, test or production. Unset, only this machine can reach the server; ' +
         'in production nothing is generated and HOST defaults to 0.0.0.0',
     ),
-  PORT: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(65535)
+  PORT: inDigits(0, 65535, ports)
     .default(3000)
     .describe('Where the server listens; 0 takes a free port'),
   HOST: z.string().optional().describe('Default 127.0.0.1, in production 0.0.0.0'),
@@ -209,11 +213,7 @@ export const kernelEnv = {
   SLOW_MS: count(1, 3_600_000)
     .default(2000)
     .describe('A request that takes longer, in milliseconds, always leaves a line'),
-  METRICS_PORT: z.coerce
-    .number(ports)
-    .int(ports)
-    .min(0, ports)
-    .max(65535, ports)
+  METRICS_PORT: inDigits(0, 65535, ports)
     .optional()
     .describe('Serves GET /metrics without a token on a port of its own; 0 takes a free one'),
   METRICS_HOST: z

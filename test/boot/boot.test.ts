@@ -50,6 +50,14 @@ describe('a model that cannot be used', () => {
     const { faults } = await faultsOf({ plugins: [], model: {} as never, env: { PORT: 'x' } })
     expect(faults.map(({ code }) => code).toSorted()).toEqual(['ENV_INVALID', 'MODEL_UNUSABLE'])
   })
+
+  it.each(['0x10', '1e3', ' 80', '-1', '65536'])('is no port in digits: %j', async (port) => {
+    const env = { PORT: port, METRICS_PORT: port }
+    const { faults } = await faultsOf({ plugins: [], env })
+    const said = faults.map(({ message }) => message).join(' ')
+    for (const name of ['PORT', 'METRICS_PORT'])
+      expect(said).toContain(`${name} (the kernel) is "${port}"`)
+  })
 })
 
 describe('a plugin whose required variable is unset', () => {
