@@ -261,11 +261,11 @@ beforeAll(() => {
     env: { ...process.env, ...quick },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
-}, 240_000)
+}, 600_000)
 afterAll(() => {
   child?.kill()
   rmSync(above, { recursive: true, force: true })
-}, 240_000)
+}, 600_000)
 
 describe('the published package', () => {
   it('runs the application of getting-started as the page says', async () => {
