@@ -21,7 +21,7 @@ export type { BranchPickerProps, MessageActionsProps, MessageProps } from './ui/
 export { ModelPicker } from './ui/model-picker.tsx'
 export type { ModelPickerProps } from './ui/model-picker.tsx'
 export { isPassing, isUnmade, newName } from './ui/outbox.ts'
-export type { Outbox, OutboxEntry, OutboxSnapshot } from './ui/outbox.ts'
+export type { Outbox, OutboxEntry, OutboxLane, OutboxSnapshot } from './ui/outbox.ts'
 export { ApprovalCard } from './ui/approval.tsx'
 export { endingOf, ErrorCard, Reasoning, ToolCard } from './ui/parts.tsx'
 export type {

@@ -1,8 +1,8 @@
-import { type ReactNode, useRef } from 'react'
+import { type ReactNode, type RefObject, useRef } from 'react'
 import { AttachButton, Attachments } from './attachments.tsx'
 import { useLayout } from './follow.ts'
 import { useLook } from './parts.tsx'
-import { isComposing, isSendKey } from './send-key.ts'
+import { isCoarse, isComposing, isSendKey } from './send-key.ts'
 import { type ComposerUse, useComposer } from './use-composer.ts'
 import { useWords } from './words.ts'
 
@@ -31,6 +31,7 @@ export function Composer({ lastSaid, onEditLast, onStop, children, ...use }: Com
     area.style.blockSize = 'auto'
     area.style.blockSize = `${Math.min(area.scrollHeight, window.innerHeight * 0.4)}px`
   }, [text])
+  const button = useFocusBack(isSending || isReady, field)
   const take = (event: { preventDefault(): void }, data: DataTransfer | null) => {
     if (!files || !data || data.files.length === 0) return
     event.preventDefault()
@@ -73,15 +74,25 @@ export function Composer({ lastSaid, onEditLast, onStop, children, ...use }: Com
       />
       {isSending ? (
         // The second click of a double one on Send is not meant for what stands there by then.
-        <button type="button" onClick={({ detail }) => detail !== 2 && onStop()}>
+        <button ref={button} type="button" onClick={({ detail }) => detail !== 2 && onStop()}>
           {words.stop}
         </button>
       ) : (
-        <button type="submit" disabled={!isReady}>
+        <button ref={button} type="submit" disabled={!isReady}>
           {words.send}
         </button>
       )}
       {children && <div className="oc-below">{children}</div>}
     </form>
   )
+}
+
+/** For a button that gives the focus back to a field once it cannot be pressed any more, but where that opens the keys of a screen. */
+function useFocusBack(canPress: boolean, field: RefObject<HTMLElement | null>) {
+  const button = useRef<HTMLButtonElement>(null)
+  useLayout(() => {
+    const hasFocus = document.activeElement === button.current
+    if (!canPress && hasFocus && !isCoarse()) field.current?.focus()
+  }, [canPress])
+  return button
 }

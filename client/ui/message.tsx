@@ -20,6 +20,8 @@ export const textOf = ({ content }: IMessage): string =>
 export interface MessageProps {
   readonly message: IMessage
   readonly isStreaming: boolean
+  /** A person's words that no answer follows. */
+  readonly isUnanswered?: boolean
   /** The call that waits for a person. */
   readonly waitingCall?: string
   readonly versions?: Versions
@@ -47,7 +49,7 @@ export const Message = memo(function Message(props: MessageProps) {
   const drawn = useDrawn(message)
   const text = textOf(message)
   const isOwn = type === 'human'
-  const ending = endingOf(message, isStreaming)
+  const ending = endingOf(message, isStreaming, props.isUnanswered)
   return (
     <article
       className={`oc-message oc-${type}`}

@@ -46,6 +46,7 @@ export function Messages(props: MessagesProps) {
       key={message.id}
       message={message}
       fromEnd={end - nth}
+      isUnanswered={messages[nth + 1]?.type !== 'ai'}
       isSending={isSending}
       waitingCall={hasCall(message, waitingCall) ? waitingCall : undefined}
       branches={branches}
@@ -65,6 +66,7 @@ interface EntryProps extends Pick<
   readonly message: IMessage
   /** How many messages stand behind it. */
   readonly fromEnd: number
+  readonly isUnanswered: boolean
   readonly progress?: ReadonlyMap<string, ProgressOf>
   readonly usual?: string
   readonly actions: Actions
@@ -81,6 +83,7 @@ const Entry = memo(function Entry(props: EntryProps) {
     <One
       message={message}
       isStreaming={isSending && fromEnd === 0}
+      isUnanswered={props.isUnanswered}
       waitingCall={waitingCall}
       versions={message.type === 'human' && !isSending ? branches.versionsOf(fromEnd) : undefined}
       canChange={!isSending && !message.id.startsWith('blob')}

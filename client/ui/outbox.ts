@@ -17,15 +17,21 @@ export interface OutboxEntry {
   readonly heldUntil?: number
 }
 
-/** What a page sees of an outbox. */
-export interface OutboxSnapshot {
-  readonly entries: readonly OutboxEntry[]
-  /** The entry that is sent just now. */
+/** How the words of one conversation fare. */
+export interface OutboxLane {
+  /** The entry that is sent just now, or answered. */
   readonly sending?: string
   /** When the outbox tries again by itself, in milliseconds since 1970. */
   readonly retryAt?: number
   /** Why the first of the entries is not taken, where the network is not the reason. */
   readonly fault?: OracleError
+}
+
+/** What a page sees of an outbox. */
+export interface OutboxSnapshot {
+  readonly entries: readonly OutboxEntry[]
+  /** How the words fare that are on their way, by their conversation: none waits for the answer of another. */
+  readonly lanes: ReadonlyMap<string, OutboxLane>
   /** Sessions that were made for words that had none, by the name that stood for them. */
   readonly made: ReadonlyMap<string, string>
   /** Entries that were taken back: a chat may still show them. */
@@ -41,6 +47,13 @@ const retry = { firstMs: 2_000, mostMs: 30_000 }
 /** How long the words of another tab are left to that tab, which shows what becomes of them: it may be gone, or cannot send. */
 const othersMs = 2_000
 
+/** What an outbox needs to send the words of one conversation. */
+interface Sending {
+  tries: number
+  timer?: ReturnType<typeof setTimeout>
+  isUnderway?: boolean
+}
+
 /** Stands for a session that is still to be made. */
 export const newName = (): string => `new:${newId()}`
 
@@ -49,7 +62,7 @@ export const isUnmade = (sessionId: string): boolean => sessionId.includes(':')
 
 /**
  * What one user has said to one oracle and the server has not heard, in local storage: all tabs have the same, and one of them
- * sends it, in order and once.
+ * sends it, in the order of its conversation and once.
  */
 export class Outbox extends Store<OutboxSnapshot> {
   readonly #client: OracleClient
@@ -58,18 +71,17 @@ export class Outbox extends Store<OutboxSnapshot> {
   readonly #key: string
   /** What stands in for the storage where the page may not use it. */
   #memory: readonly OutboxEntry[] = []
-  #timer: ReturnType<typeof setTimeout> | undefined
+  /** The conversations whose words are on their way. */
+  readonly #sendings = new Map<string, Sending>()
   /** Whether the storage has what was written last. */
   #isKept = true
-  #tries = 0
   #later: ReturnType<typeof setTimeout> | undefined
   /** Which entries were said in this tab, as long as they wait. */
   readonly #said = new Set<string>()
-  #draining: Promise<void> | undefined
   #stop: (() => void) | undefined
 
   constructor(client: OracleClient, oracleDid: string, overrides?: Overrides) {
-    super({ entries: [], made: new Map(), cancelled: new Set(), turns: 0 })
+    super({ entries: [], lanes: new Map(), made: new Map(), cancelled: new Set(), turns: 0 })
     this.#client = client
     this.#oracleDid = oracleDid
     this.#overrides = overrides
@@ -96,7 +108,7 @@ export class Outbox extends Store<OutboxSnapshot> {
 
   protected override unmount(): void {
     this.#stop?.()
-    clearTimeout(this.#timer)
+    for (const { timer } of this.#sendings.values()) clearTimeout(timer)
     clearTimeout(this.#later)
   }
 
@@ -147,70 +159,74 @@ export class Outbox extends Store<OutboxSnapshot> {
 
   /** Tries again without waiting any longer. */
   tryNow = (): void => {
-    this.#tries = 0
-    this.set({ fault: undefined })
+    for (const [name, sending] of this.#sendings) {
+      sending.tries = 0
+      this.#tell(name, { fault: undefined })
+    }
     this.#drain()
   }
 
   #drain(): void {
-    clearTimeout(this.#timer)
-    this.set({ retryAt: undefined })
-    if (this.#draining || this.#read().length === 0 || this.getSnapshot().fault) return
+    for (const name of new Set(this.#read().map(({ sessionId }) => sessionId))) this.#begin(name)
+  }
+
+  /** Begins to send the words of one conversation, unless that is under way. */
+  #begin(name: string): void {
+    const sending = this.#sendings.get(name) ?? { tries: 0 }
+    if (sending.isUnderway || this.getSnapshot().lanes.get(name)?.fault) return
+    this.#sendings.set(name, sending)
+    clearTimeout(sending.timer)
+    this.#tell(name, { retryAt: undefined })
     if (typeof navigator !== 'undefined' && navigator.onLine === false) return
-    this.#draining = alone(this.#key, () => this.#sendAll()).finally(() => {
-      this.#draining = undefined
-      this.set({ sending: undefined })
+    sending.isUnderway = true
+    void alone(`${this.#key} ${name}`, () => this.#sendAll(name, sending)).finally(() => {
+      sending.isUnderway = false
+      this.#look()
+      this.#tell(name, { sending: undefined })
+      const isOver = !this.getSnapshot().entries.some(({ sessionId }) => sessionId === name)
+      if (isOver) this.#sendings.delete(name)
     })
   }
 
-  async #sendAll(): Promise<void> {
+  async #sendAll(name: string, sending: Sending): Promise<void> {
     for (;;) {
-      const entry = this.#next()
-      if (!entry) return this.#waitForHeld()
-      this.set({ sending: entry.id })
-      const error = await this.#send(entry)
+      // Nothing overtakes what was said before in the same conversation.
+      const entry = this.#read().find(({ sessionId }) => sessionId === name)
+      if (!entry) return
+      const heldMs = Math.min(longestHoldMs, (entry.heldUntil ?? 0) - Date.now())
+      // A page that held words may be gone: they go out when their time is over.
+      if (heldMs > 0) return this.#wait(name, sending, heldMs)
+      this.#tell(name, { sending: entry.id })
+      const error = isUnmade(name) ? await this.#make(entry) : await this.#send(entry)
       if (!error) {
-        this.#tries = 0
-        this.#remove(entry.id)
-        this.set({ turns: this.getSnapshot().turns + 1 })
+        sending.tries = 0
         continue
       }
-      if (!isPassing(error)) return this.set({ fault: error })
-      const usual = Math.min(retry.mostMs, retry.firstMs * 2 ** this.#tries++)
+      if (!isPassing(error)) return this.#tell(name, { fault: error })
+      const usual = Math.min(retry.mostMs, retry.firstMs * 2 ** sending.tries++)
       const wait = Math.max(usual, error.retryAfterMs ?? 0)
-      this.#timer = setTimeout(() => this.#drain(), wait)
-      return this.set({ retryAt: Date.now() + wait })
+      this.#wait(name, sending, wait)
+      return this.#tell(name, { retryAt: Date.now() + wait })
     }
   }
 
-  /** A page that held words may be gone: they go out when their time is over. */
-  #waitForHeld(): void {
-    const left = this.#read()
-      .map(({ heldUntil = 0 }) => heldUntil - Date.now())
-      .filter((ms) => ms > 0)
-    if (left.length === 0) return
-    this.#timer = setTimeout(() => this.#drain(), Math.min(longestHoldMs, ...left))
+  #wait(name: string, sending: Sending, ms: number): void {
+    clearTimeout(sending.timer)
+    sending.timer = setTimeout(() => this.#begin(name), ms)
   }
 
-  /** The first entry that may be sent: nothing overtakes what was said before in the same conversation. */
-  #next(): OutboxEntry | undefined {
-    const held = new Set<string>()
-    for (const entry of this.#read()) {
-      if ((entry.heldUntil ?? 0) > Date.now()) held.add(entry.sessionId)
-      if (!held.has(entry.sessionId)) return entry
-    }
-    return undefined
+  /** Publishes how the words of one conversation fare. */
+  #tell(name: string, part: OutboxLane): void {
+    const lanes = new Map(this.getSnapshot().lanes)
+    const lane = { ...lanes.get(name), ...part }
+    if (Object.values(lane).some((value) => value !== undefined)) lanes.set(name, lane)
+    else if (!lanes.delete(name)) return
+    this.set({ lanes })
   }
 
   /** Sends one message and follows its turn to the end. Resolves to why the server has not taken the message. */
   async #send({ id, sessionId, text, attachments }: OutboxEntry): Promise<OracleError | undefined> {
-    let session: string
-    try {
-      session = isUnmade(sessionId) ? await this.#make(sessionId) : sessionId
-    } catch (thrown) {
-      return toOracleError(thrown)
-    }
-    const chat = this.#chat(session)
+    const chat = this.#chat(sessionId)
     const isBusy = () => ['submitted', 'streaming'].includes(chat.getSnapshot().status)
     const look = () => {
       const { run } = chat.getSnapshot()
@@ -230,22 +246,30 @@ export class Outbox extends Store<OutboxSnapshot> {
     }
     const { run, sendMessageError } = chat.getSnapshot()
     const isOurs = run.requestId === id
-    return isOurs && !run.runId && sendMessageError && isPassing(sendMessageError)
-      ? sendMessageError
-      : undefined
+    if (isOurs && !run.runId && sendMessageError && isPassing(sendMessageError))
+      return sendMessageError
+    this.#remove(id)
+    this.set({ turns: this.getSnapshot().turns + 1 })
+    return undefined
   }
 
-  /** Makes the session that words wait for: once, also where the answer to the request is lost. */
-  async #make(name: string): Promise<string> {
-    const { sessionId } = await this.#client.request<IChatSession>(
-      this.#oracleDid,
-      '/sessions',
-      { method: 'POST', headers: { 'idempotency-key': name.replace(':', '-') } },
-      this.#overrides,
-    )
-    this.#write(this.#read().map((one) => (one.sessionId === name ? { ...one, sessionId } : one)))
-    this.set({ made: new Map([...this.getSnapshot().made, [name, sessionId]]) })
-    return sessionId
+  /** Makes the session that words wait for: once, also where the answer to the request is lost. They are sent as words of that one. */
+  async #make({ id, sessionId: name }: OutboxEntry): Promise<OracleError | undefined> {
+    try {
+      const { sessionId } = await this.#client.request<IChatSession>(
+        this.#oracleDid,
+        '/sessions',
+        { method: 'POST', headers: { 'idempotency-key': name.replace(':', '-') } },
+        this.#overrides,
+      )
+      this.#tell(sessionId, { sending: id })
+      this.#write(this.#read().map((one) => (one.sessionId === name ? { ...one, sessionId } : one)))
+      this.set({ made: new Map([...this.getSnapshot().made, [name, sessionId]]) })
+      this.#begin(sessionId)
+      return undefined
+    } catch (thrown) {
+      return toOracleError(thrown)
+    }
   }
 
   #remove(id: string): void {

@@ -198,13 +198,15 @@ export function ErrorCard({ error, onRetry }: ErrorCardProps): ReactNode {
 export const isSignedOut = (fault: unknown): boolean =>
   fault instanceof OracleError && ['unauthorized', 'delegation_required'].includes(fault.code)
 
-/** How an answer ended that did not come to its own end; undefined where it did. */
+/** How an answer ended that did not come to its own end, or what became of words without an answer; undefined where it did. */
 export function endingOf(
   message: IMessage,
   isStreaming: boolean,
+  isUnanswered?: boolean,
 ): 'stopped' | 'cutOff' | 'cutByLength' | 'cutByFilter' | 'failed' | undefined {
-  if (message.type === 'human' || isStreaming) return undefined
-  const { ended, isComplete, cut } = message
+  const { ended, isComplete, cut, type, run } = message
+  if (isStreaming) return undefined
+  if (type === 'human') return isUnanswered && run?.status === 'aborted' ? 'stopped' : undefined
   if (ended === 'aborted' || cut) return 'stopped'
   if (ended === 'failed') return 'failed'
   if (ended === 'length') return 'cutByLength'

@@ -8,5 +8,6 @@ export const isComposing = ({ nativeEvent }: KeyboardEvent): boolean =>
 export const isSendKey = (event: KeyboardEvent): boolean =>
   event.key === 'Enter' && !event.shiftKey && !isComposing(event) && !isCoarse()
 
-const isCoarse = (): boolean =>
+/** Whether a finger points here, so that a field with the focus shows the keys of the screen. */
+export const isCoarse = (): boolean =>
   typeof matchMedia === 'function' && matchMedia('(pointer: coarse)').matches

@@ -34,7 +34,7 @@ export interface ThreadProps {
   readonly oracleDid: string
   readonly sessionId: string
   readonly overrides?: Overrides
-  /** Opens another conversation. */
+  /** Opens another conversation; the empty name is that of a new one. */
   readonly onSession: (sessionId: string) => void
 }
 
@@ -108,7 +108,7 @@ function Conversation(props: ThreadProps) {
         <Told address={address} />
         <Queue box={box} />
         <Trouble
-          {...{ oracleDid, overrides, box, sendMessageError, errors: [fault, error] }}
+          {...{ oracleDid, overrides, box, sendMessageError, errors: [fault, error], onSession }}
           isAsking={approval.pending !== null}
           onSayAgain={lastSaid && sayAgain}
           onReadAgain={() => void chat.refetchMessages()}
@@ -160,7 +160,7 @@ function useShown({ oracleDid, sessionId, overrides }: ThreadAddress, all: reado
 
 type ThreadAddress = Pick<ThreadProps, 'oracleDid' | 'sessionId' | 'overrides'>
 
-interface TroubleProps extends Pick<ThreadProps, 'oracleDid' | 'overrides'> {
+interface TroubleProps extends Pick<ThreadProps, 'oracleDid' | 'overrides' | 'onSession'> {
   readonly box: OutboxResult
   readonly sendMessageError: OracleError | null
   /** What else went wrong. */
@@ -200,9 +200,14 @@ function Trouble(props: TroubleProps) {
   // No second try brings the chat back, and what the server says of it is for programs.
   if (gone)
     return (
-      <Parts.ErrorCard
-        error={new OracleError(gone.code, words.chatGone, { ...gone, hint: undefined })}
-      />
+      <>
+        <Parts.ErrorCard
+          error={new OracleError(gone.code, words.chatGone, { ...gone, hint: undefined })}
+        />
+        <button type="button" onClick={() => props.onSession('')}>
+          {words.newChat}
+        </button>
+      </>
     )
   const again = sendMessageError && !isAsking ? onSayAgain : isUnread ? onReadAgain : undefined
   const retry = box.fault ? box.outbox.tryNow : again

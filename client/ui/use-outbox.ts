@@ -2,10 +2,17 @@ import { useMemo } from 'react'
 import type { IMessage, Overrides } from '../core/records.ts'
 import { useClient } from '../react/provider.ts'
 import { useStore } from '../react/use-store.ts'
-import { type Outbox, type OutboxEntry, outboxOf, type OutboxSnapshot } from './outbox.ts'
+import {
+  type Outbox,
+  type OutboxEntry,
+  type OutboxLane,
+  outboxOf,
+  type OutboxSnapshot,
+} from './outbox.ts'
 
 /** What `useOutbox` returns. */
-export interface OutboxResult extends Pick<OutboxSnapshot, 'retryAt' | 'fault' | 'made' | 'turns'> {
+export interface OutboxResult
+  extends Pick<OutboxLane, 'retryAt' | 'fault'>, Pick<OutboxSnapshot, 'made' | 'turns'> {
   /** The words of one conversation that wait, the oldest first. */
   readonly waiting: readonly OutboxEntry[]
   /** Whether words of the conversation are on their way just now, and which. */
@@ -24,19 +31,20 @@ export function useOutbox(
 ): OutboxResult {
   const client = useClient()
   const outbox = outboxOf(client, oracleDid, overrides)
-  const { entries, sending: now, cancelled, ...rest } = useStore(outbox)
+  const { entries, lanes, made, turns, cancelled } = useStore(outbox)
   return useMemo(() => {
     const own = entries.filter(({ sessionId }) => isIn(sessionId))
-    const waiting = own.filter(({ id }) => id !== now)
-    const sending = own.find(({ id }) => id === now)
+    const sent = ({ id, sessionId }: OutboxEntry) => lanes.get(sessionId)?.sending === id
+    const waiting = own.filter((one) => !sent(one))
+    const sending = own.find(sent)
     const hidden = new Set([...cancelled, ...waiting.map(({ id }) => id)])
+    const ways = [...lanes].flatMap(([sessionId, lane]) => (isIn(sessionId) ? lane : []))
     return {
-      ...rest,
-      waiting,
+      ...{ waiting, sending, made, turns, outbox },
       isSending: sending !== undefined,
-      sending,
+      retryAt: ways.find(({ retryAt }) => retryAt !== undefined)?.retryAt,
+      fault: ways.find(({ fault }) => fault !== undefined)?.fault,
       hides: ({ id }: IMessage) => hidden.has(id),
-      outbox,
     }
-  }, [entries, now, cancelled, rest.retryAt, rest.fault, rest.made, rest.turns, outbox, isIn])
+  }, [entries, lanes, cancelled, made, turns, outbox, isIn])
 }

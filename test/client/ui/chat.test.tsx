@@ -275,6 +275,26 @@ it('says what was stopped, without a cursor, also after a reload; keeps the draf
   expect((again.all('.oc-composer textarea')[0] as HTMLTextAreaElement).value).toBe('a draft')
 })
 
+it('says what was stopped before its first word, also behind it and after a reload', async () => {
+  const model = heldModel([], ['At last.'])
+  await using oracle = await testOracle({ plugins: [post], model })
+  const sessionId = await oracle.session()
+  const { texts, say, press } = person(oracle, { sessionId })
+  await say('Think for ever')
+  await until(() => model.requests.length === 1)
+  expect(texts('.oc-ending')).toEqual([])
+  press('Escape')
+  await until(() => texts('.oc-human .oc-ending').join() === 'Stopped')
+  model.goOn()
+  await say('And now?')
+  await until(() => texts('.oc-markdown').join() === 'At last.')
+  expect(texts('.oc-ending')).toEqual(['Stopped'])
+  const again = person(oracle, { sessionId })
+  await until(() => again.texts('.oc-markdown').join() === 'At last.')
+  expect(again.texts('.oc-ending')).toEqual(['Stopped'])
+  expect(again.texts('.oc-human .oc-ending')).toEqual(['Stopped'])
+})
+
 it('is not stopped by the second click of a double click on Send, but by any other', async () => {
   const model = heldModel(['I begin'], [' and end.'])
   await using oracle = await testOracle({ plugins: [], model })

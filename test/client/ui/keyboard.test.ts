@@ -193,6 +193,39 @@ await describeWith('chromium', 'a chat by the keyboard', (program) => {
     }
   }, 120_000)
 
+  it('has the focus in the field once its button has sent or stopped something', async () => {
+    await using site = await kitPage()
+    await using app = await testApp({ plugins: [], model: heldModel([], [], ['I see.']) })
+    const browser = await launch(program)
+    try {
+      const page = await browser.newPage()
+      page.setDefaultTimeout(30_000)
+      const seed = randomBytes(32).toString('base64')
+      await page.goto(site.address(app.url, app.oracleDid, { seed }))
+      const field = page.getByLabel('Message', { exact: true })
+      const writes = () => field.evaluate((one) => one === document.activeElement)
+      const button = (name: string) => page.getByRole('button', { name, exact: true })
+      await field.fill('Tell me all')
+      await button('Send').focus()
+      await page.keyboard.press('Enter')
+      await page.locator('.oc-ai').getByText('I see.').waitFor()
+      await button('Send').waitFor()
+      expect(await writes()).toBe(true)
+      await page.keyboard.type('And then?')
+      await page.keyboard.press('Enter')
+      await button('Stop').focus()
+      await page.keyboard.press('Enter')
+      await button('Send').waitFor()
+      await expect.poll(writes).toBe(true)
+      // Where words stand in the field, the button can be pressed, and keeps the focus.
+      await page.keyboard.type('Hello?')
+      await button('Send').focus()
+      expect(await writes()).toBe(false)
+    } finally {
+      await browser.close()
+    }
+  }, 120_000)
+
   it('keeps a place for the focus where what had it goes', async () => {
     await using site = await kitPage()
     const steps = ['Hello.', { call: 'pay', args: { coins: 1 } }, 'Paid.', 'Hello again.']

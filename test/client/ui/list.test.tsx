@@ -2,6 +2,7 @@ import './window.ts'
 import { expect, it } from 'vitest'
 import { definePlugin } from '#core'
 import { scriptedModel } from '#core/testing'
+import { en } from '../../../client/ui/languages/en.ts'
 import { testOracle, type TestOracle } from '../oracle.ts'
 import { until as soon } from '../page.ts'
 import { person } from './person.tsx'
@@ -71,4 +72,21 @@ it('brings back a conversation that could not be deleted, and says why it is the
   await until(() => texts('.oc-threads .oc-error p').join() === 'The database is busy.')
   expect(texts('.oc-thread-name')).toEqual(['Untitled'])
   expect(texts('.oc-undo')).toEqual([''])
+})
+
+it('says of the open conversation that it was deleted elsewhere, and leads to a new one', async () => {
+  await using oracle = await testOracle({ plugins: [], model: scriptedModel(['Hello.']) })
+  const { texts, say, button } = person(oracle)
+  await say('Anybody here?')
+  await until(() => texts('.oc-markdown').join() === 'Hello.')
+  await until(() => texts('.oc-thread-name').length === 1)
+  const other = oracle.tab()
+  const ask = <T,>(path: string, method?: string) =>
+    other.request<T>(oracle.oracleDid, oracle.app.url + path, { method })
+  const { sessions } = await ask<{ sessions: { sessionId: string }[] }>('/sessions')
+  await ask(`/sessions/${sessions[0]?.sessionId}`, 'DELETE')
+  await until(() => texts('.oc-thread .oc-error p').join() === en.chatGone)
+  ;(await button('New chat', '.oc-thread')).click()
+  await until(() => texts('.oc-said, .oc-error').length === 0)
+  await until(() => texts('.oc-welcome').length === 1)
 })

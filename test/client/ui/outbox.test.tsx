@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { scriptedModel } from '#core/testing'
 import { shortTiming, testOracle, type TestOracle } from '../oracle.ts'
+import { heldModel } from '../../support/held-model.ts'
 import { goOnline, until as soon } from '../page.ts'
 import { person } from './person.tsx'
 
@@ -154,6 +155,29 @@ it('makes one session for what a new conversation said offline, also after a rel
   goOnline()
   await until(() => kept().length === 0)
   await expect.poll(() => saidOn(oracle)).toEqual([['Hello', 'Are you there?']])
+})
+
+it('sends what is said in one conversation while another one is answered, in this tab and beside it', async () => {
+  const model = heldModel(['It begins'], [' and ends.'])
+  await using oracle = await testOracle({ plugins: [], model })
+  const { texts, button, say } = person(oracle)
+  const begun = () => until(() => texts('.oc-markdown').join() === 'It begins')
+  await say('A long story')
+  await begun()
+  ;(await button('New chat')).click()
+  await until(() => texts('.oc-said').length === 0)
+  await say('A short question')
+  await begun()
+  expect(texts('.oc-said')).toEqual(['A short question'])
+  const other = person(oracle, {}, oracle.within(oracle.tab()))
+  await other.say('Another tab')
+  await until(() => other.texts('.oc-markdown').join() === 'It begins')
+  expect(other.texts('.oc-said')).toEqual(['Another tab'])
+  model.goOn()
+  await until(() => texts('.oc-markdown').join() === 'It begins and ends.')
+  await expect
+    .poll(async () => (await saidOn(oracle)).flat().toSorted())
+    .toEqual(['A long story', 'A short question', 'Another tab'])
 })
 
 it('is the same in two tabs, of which one sends', async () => {
