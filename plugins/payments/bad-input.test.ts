@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
@@ -40,6 +41,35 @@ await onEachDatabase('bad input of payments', (where) => {
     await user.post(`/payments/claims/${claim.id}/dispute`, { reason: 'No' })
     expect((await pay(user, [claim.id])).prepared).toMatchObject(conflict)
     expect(await settledAccount(user)).toMatchObject({ owed: '5000' })
+  })
+
+  test('an id that nobody was given is 404, whatever it looks like', async () => {
+    const app = await paidApp({ where, env: { OPERATOR_TOKEN: 'the-operator-of-this-test' } })
+    const user = await app.user()
+    const { address } = (await user.get('/payments/development/account')).body
+    for (const id of [
+      randomUUID(),
+      '11111111-1111-1111-1111-111111111111',
+      'nope',
+      'x'.repeat(100),
+    ]) {
+      const answers = [
+        await user.get(`/payments/claims/${id}`),
+        await user.post(`/payments/claims/${id}/dispute`, { reason: 'No' }),
+        await user.post('/payments/prepare', { claims: [id], address }),
+        await user.post('/payments/settle', { paymentId: id }),
+        await user.post(`/payments/contracts/${id}/confirm`, { txHash: 'A'.repeat(64) }),
+        await user.delete(`/payments/contracts/${id}`),
+        await app.post(`/payments/admin/claims/${id}`, { action: 'void', reason: 'No' }, operator),
+      ]
+      expect(answers.map(({ status, body }) => [status, body.code])).toEqual(
+        answers.map(() => [404, 'NOT_FOUND']),
+      )
+      expect(await user.get(`/payments/charges?run=${id}`)).toMatchObject({
+        status: 200,
+        body: { charges: [] },
+      })
+    }
   })
 
   test('a dispute without a reason, with 501 characters or U+0000, and amounts of an operator that are none, change nothing', async () => {

@@ -113,7 +113,11 @@ const frames: [string, string | Buffer, number, string][] = [
 ]
 
 /** The cases for the other paths of a design. */
+const callers = { beacon: { source: 'caller', round: 1 } }
+
 const others: [string, string, string, unknown, number, string][] = [
+  ['POST', '/selection/commit', 'nothing', {}, 400, 'frame\\" is not valid: missing'],
+  ['POST', '/selection/commit', 'no frame', callers, 400, 'frame\\" is not valid: missing'],
   ['GET', '?revision=0', 'a revision before the first', undefined, 400, 'not 0'],
   ['GET', '?revision=1e400', 'an endless revision', undefined, 400, 'revision'],
   ['GET', '?revision=99999999999999', 'a revision beyond all', undefined, 400, 'revision'],

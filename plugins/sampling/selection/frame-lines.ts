@@ -76,9 +76,15 @@ interface Line {
 /** The frame of a commitment, as JSON or line by line. */
 export async function sentFrame(
   frame: z.output<typeof frameSchema> | undefined,
-  { lines }: Pick<RouteContext, 'lines'>,
+  { koa, lines }: Pick<RouteContext, 'koa' | 'lines'>,
 ) {
   if (frame) return { frame: await frameOf(frame) }
+  if (koa.is('json', '+json'))
+    throw invalid(
+      'frame',
+      'missing; give ids by stratum, or a frameQuery',
+      'A frame line by line comes with Content-Type: application/x-ndjson.',
+    )
   const { frame: read, ...marks } = await readFrame(lines)
   return { frame: read, marks }
 }
