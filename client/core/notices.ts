@@ -148,11 +148,11 @@ export class UserNotices extends Store<NoticesSnapshot> {
     this.#mute(this.getSnapshot().muted.filter((name) => name !== plugin))
 
   async #mute(plugins: readonly string[]): Promise<void> {
-    const answer = await this.#ask<{ plugins: string[] }>('/notices/muted', {
+    const { plugins: muted } = await this.#ask<{ plugins: string[] }>('/notices/muted', {
       method: 'PUT',
       body: { plugins: [...new Set(plugins)] },
     })
-    this.set({ muted: answer.plugins })
+    this.set({ muted })
   }
 
   #ask<T>(path: string, call?: Call): Promise<T> {
@@ -207,9 +207,11 @@ export class UserNotices extends Store<NoticesSnapshot> {
     if (eventName === 'notice' && !notices.some(({ id }) => id === payload.id))
       this.set({ notices: [payload, ...notices], unread: unread + 1 })
     // Another page of the user has marked some, or a session took its notices along.
-    const isBehind = eventName === 'seen' && payload.unread !== unread
-    const isLess = eventName === 'session' && payload.change === 'deleted'
-    if (isBehind || isLess) this.#read().catch(() => {}) // the list stays as it is until the next reading
+    const isOld =
+      eventName === 'seen'
+        ? payload.unread !== unread
+        : eventName === 'session' && payload.change === 'deleted'
+    if (isOld) this.#read().catch(() => {}) // the list stays as it is until the next reading
     for (const handler of this.#handlers) handler(event)
   }
 }

@@ -7,10 +7,8 @@ import {
   useRef,
   useState,
 } from 'react'
-import type { UserEvent } from '../core/notices.ts'
 import type { IBrowserTools, UIComponents } from '../core/page.ts'
 import type { Attachment, Capability, Overrides } from '../core/records.ts'
-import { useNotices } from '../react/use-notices.ts'
 import { useCapabilities, useModels } from '../react/use-oracle.ts'
 import { useClient, useClientIfAny } from '../react/provider.ts'
 import { AddressContext } from './address.ts'
@@ -264,16 +262,13 @@ interface ListProps extends Pick<ChatProps, 'oracleDid' | 'overrides'> {
 }
 
 function List({ oracleDid, overrides, current, turns, onOpen, onNew, onModel }: ListProps) {
-  // Another conversation that is shown may be a new one: the list is read again.
-  const threads = useThreads(oracleDid, overrides, `${current} ${turns}`)
   const client = useClient()
-  // Another tab, or a device, may delete what is open here: reading it again says so.
-  const onEvent = ({ eventName, payload }: UserEvent) => {
-    const isGone = eventName === 'session' && payload.change === 'deleted'
-    if (isGone && payload.sessionId === current)
+  // Another conversation that is shown may be a new one: the list is read again.
+  const threads = useThreads(oracleDid, overrides, `${current} ${turns}`, (deleted) => {
+    // Another tab, or a device, has deleted what is open here: reading it again says so.
+    if (deleted.has(current))
       void client.chat({ oracleDid, sessionId: current, overrides }).refetchMessages()
-  }
-  useNotices(oracleDid, { overrides, onEvent })
+  })
   const { components } = useLook()
   const { setModel } = useModels(oracleDid, overrides)
   // A search leaves the open conversation out of the list, and its model stays what it was.

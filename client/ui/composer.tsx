@@ -1,6 +1,7 @@
 import { type ReactNode, type RefObject, useRef } from 'react'
 import { AttachButton, Attachments } from './attachments.tsx'
 import { useLayout } from './follow.ts'
+import { lendFocus } from './kept-focus.ts'
 import { useLook } from './parts.tsx'
 import { isCoarse, isComposing, isSendKey } from './send-key.ts'
 import { type ComposerUse, useComposer } from './use-composer.ts'
@@ -92,7 +93,7 @@ function useFocusBack(canPress: boolean, field: RefObject<HTMLElement | null>) {
   const button = useRef<HTMLButtonElement>(null)
   useLayout(() => {
     const hasFocus = document.activeElement === button.current
-    if (!canPress && hasFocus && !isCoarse()) field.current?.focus()
+    if (!canPress && hasFocus && field.current && !isCoarse()) lendFocus(field.current)
   }, [canPress])
   return button
 }

@@ -3,6 +3,14 @@ import { type FocusEvent, type RefObject, useEffect, useRef } from 'react'
 /** What keys can reach, but for what stands in a page's own shadow. */
 const reachable = ':is(button, input, textarea, select):enabled:not([hidden]), a[href], summary'
 
+/** Gives the focus to what need not keep it: until somebody writes there, a call that waits for a person may take it, as from nothing. */
+export function lendFocus(place: HTMLElement, options?: FocusOptions): void {
+  const end = () => delete place.dataset.kept
+  place.dataset.kept = ''
+  for (const event of ['blur', 'input']) place.addEventListener(event, end, { once: true })
+  place.focus(options)
+}
+
 /**
  * Who has the focus keeps a place when what had it goes: a suggestion that was chosen, a title that was written, a chat that was
  * deleted. The next thing around it gets the focus, and in a conversation the list of messages.
@@ -21,10 +29,7 @@ export function useKeptFocus(frame: RefObject<HTMLElement | null>) {
         const list = place.matches('.oc-messages') ? place : place.querySelector('.oc-messages')
         const next = list ?? place.querySelector(reachable)
         if (!(next instanceof HTMLElement)) continue
-        // A call that waits may take the focus from here, as it does where nothing has it.
-        if (list) next.dataset.kept = ''
-        next.addEventListener('blur', () => delete next.dataset.kept, { once: true })
-        return next.focus({ preventScroll: next === list })
+        return list ? lendFocus(next, { preventScroll: true }) : next.focus()
       }
     })
     watch.observe(box, { childList: true, subtree: true })

@@ -177,14 +177,14 @@ export class Outbox extends Store<OutboxSnapshot> {
     this.#sendings.set(name, sending)
     clearTimeout(sending.timer)
     this.#tell(name, { retryAt: undefined })
-    if (typeof navigator !== 'undefined' && navigator.onLine === false) return
+    if (globalThis.navigator?.onLine === false) return
     sending.isUnderway = true
     void alone(`${this.#key} ${name}`, () => this.#sendAll(name, sending)).finally(() => {
       sending.isUnderway = false
       this.#look()
-      this.#tell(name, { sending: undefined })
-      const isOver = !this.getSnapshot().entries.some(({ sessionId }) => sessionId === name)
-      if (isOver) this.#sendings.delete(name)
+      const waits = this.getSnapshot().entries.some(({ sessionId }) => sessionId === name)
+      if (!waits) this.#sendings.delete(name)
+      this.#tell(name, waits && { sending: undefined })
     })
   }
 
@@ -204,9 +204,9 @@ export class Outbox extends Store<OutboxSnapshot> {
       }
       if (!isPassing(error)) return this.#tell(name, { fault: error })
       const usual = Math.min(retry.mostMs, retry.firstMs * 2 ** sending.tries++)
-      const wait = Math.max(usual, error.retryAfterMs ?? 0)
-      this.#wait(name, sending, wait)
-      return this.#tell(name, { retryAt: Date.now() + wait })
+      const ms = Math.max(usual, error.retryAfterMs ?? 0)
+      this.#tell(name, { retryAt: Date.now() + ms })
+      return this.#wait(name, sending, ms)
     }
   }
 
@@ -215,12 +215,11 @@ export class Outbox extends Store<OutboxSnapshot> {
     sending.timer = setTimeout(() => this.#begin(name), ms)
   }
 
-  /** Publishes how the words of one conversation fare. */
-  #tell(name: string, part: OutboxLane): void {
+  /** Publishes how the words of one conversation fare, or that none of them is left. */
+  #tell(name: string, part: OutboxLane | false): void {
     const lanes = new Map(this.getSnapshot().lanes)
-    const lane = { ...lanes.get(name), ...part }
-    if (Object.values(lane).some((value) => value !== undefined)) lanes.set(name, lane)
-    else if (!lanes.delete(name)) return
+    if (part) lanes.set(name, { ...lanes.get(name), ...part })
+    else lanes.delete(name)
     this.set({ lanes })
   }
 
@@ -357,7 +356,7 @@ function isEntry(value: unknown): value is OutboxEntry {
 
 /** Runs work while no other tab runs it; a browser without locks has it told apart by request ids alone. */
 function alone(name: string, work: () => Promise<void>): Promise<void> {
-  const locks = typeof navigator === 'undefined' ? undefined : navigator.locks
+  const locks = globalThis.navigator?.locks
   return locks ? locks.request(name, work) : work()
 }
 

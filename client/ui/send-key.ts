@@ -9,5 +9,4 @@ export const isSendKey = (event: KeyboardEvent): boolean =>
   event.key === 'Enter' && !event.shiftKey && !isComposing(event) && !isCoarse()
 
 /** Whether a finger points here, so that a field with the focus shows the keys of the screen. */
-export const isCoarse = (): boolean =>
-  typeof matchMedia === 'function' && matchMedia('(pointer: coarse)').matches
+export const isCoarse = (): boolean => !!globalThis.matchMedia?.('(pointer: coarse)').matches

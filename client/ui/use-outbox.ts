@@ -42,8 +42,8 @@ export function useOutbox(
     return {
       ...{ waiting, sending, made, turns, outbox },
       isSending: sending !== undefined,
-      retryAt: ways.find(({ retryAt }) => retryAt !== undefined)?.retryAt,
-      fault: ways.find(({ fault }) => fault !== undefined)?.fault,
+      retryAt: ways.find(({ retryAt }) => retryAt)?.retryAt,
+      fault: ways.find(({ fault }) => fault)?.fault,
       hides: ({ id }: IMessage) => hidden.has(id),
     }
   }, [entries, lanes, cancelled, made, turns, outbox, isIn])

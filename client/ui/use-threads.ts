@@ -56,9 +56,15 @@ const undoMs = 8_000
 
 /**
  * The user’s conversations, by pages; of the branches of one, the one that was used last. Read again when another is `shown`, and when
- * something happens in one of them: in another tab, on another device, in a call, by a plugin.
+ * something happens in one of them: in another tab, on another device, in a call, by a plugin. `onDeleted` hears of those that were
+ * deleted so.
  */
-export function useThreads(oracleDid: string, overrides?: Overrides, shown = ''): Threads {
+export function useThreads(
+  oracleDid: string,
+  overrides?: Overrides,
+  shown = '',
+  onDeleted?: (ids: ReadonlySet<string>) => void,
+): Threads {
   const ask = useAsk(oracleDid, overrides)
   const [threads, setThreads] = useState<readonly ListedThread[]>([])
   const [query, setQuery] = useState('')
@@ -103,6 +109,7 @@ export function useThreads(oracleDid: string, overrides?: Overrides, shown = '')
   useLive(oracleDid, overrides, (deleted) => {
     setThreads((known) => known.filter(({ sessionId }) => !deleted.has(sessionId)))
     void refresh()
+    onDeleted?.(deleted)
   })
   const more = useCallback(async () => {
     if (next === null || isFetching.current) return

@@ -7,7 +7,7 @@ import {
   useRef,
 } from 'react'
 import { useLayout } from './follow.ts'
-import { useKeptFocus } from './kept-focus.ts'
+import { lendFocus, useKeptFocus } from './kept-focus.ts'
 
 const fieldOf = '.oc-composer textarea'
 
@@ -32,14 +32,18 @@ interface Writing {
 export function useWriting(frame: RefObject<HTMLElement | null>, shown: string): Writing {
   const [asked, write] = useReducer((count: number) => count + 1, 0)
   const isWriting = useRef(false)
+  const isLent = useRef(false)
   const typed = useRef('')
   const kept = useKeptFocus(frame)
-  const focus = () => frame.current?.querySelector<HTMLElement>(fieldOf)?.focus()
+  const field = () => frame.current?.querySelector<HTMLTextAreaElement>(fieldOf)
   useLayout(() => {
-    if (isWriting.current && document.activeElement === document.body) focus()
+    const next = field()
+    if (!next || !isWriting.current || document.activeElement !== document.body) return
+    if (isLent.current) lendFocus(next)
+    else next.focus()
   }, [shown])
   useLayout(() => {
-    if (asked > 0) focus()
+    if (asked > 0) field()?.focus()
   }, [asked])
   return {
     write,
@@ -47,6 +51,7 @@ export function useWriting(frame: RefObject<HTMLElement | null>, shown: string):
     props: {
       onFocus(event) {
         isWriting.current = event.target.matches(fieldOf)
+        isLent.current = event.target.matches('[data-kept]')
         kept.onFocus(event)
       },
       // Nobody is told of the blur of a field that goes, and one of the whole window takes nothing away.
@@ -55,8 +60,10 @@ export function useWriting(frame: RefObject<HTMLElement | null>, shown: string):
         kept.onBlur()
       },
       onInput: ({ target }) => {
-        const field = frame.current?.querySelector<HTMLTextAreaElement>(fieldOf)
-        if (field && field === target) typed.current = field.value
+        const written = field()
+        if (!written || written !== target) return
+        typed.current = written.value
+        isLent.current = false
       },
     },
   }

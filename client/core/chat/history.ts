@@ -12,12 +12,9 @@ export class History {
     this.messages = turn.before(this.messages)
   }
 
-  /** Adds what a turn said to the history. Words that were stopped before an answer say so themselves. */
-  append({ messages, runId, requestId }: Turn, ended?: string | null): void {
-    const [first, answer] = messages
-    const run = { runId: runId ?? requestId, status: 'aborted' }
-    const said = ended === run.status && first && !answer ? [{ ...first, run }] : messages
-    this.messages = [...this.messages, ...said]
+  /** Adds what a turn said to the history. */
+  append(turn: Turn): void {
+    this.messages = [...this.messages, ...turn.messages]
   }
 
   /** Drops the message that the server did not take when the user sends its text again, after a payment for example. */

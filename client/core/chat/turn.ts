@@ -97,9 +97,11 @@ export class Turn {
     return { runId, requestId, begun: [...this.#begun], open: [...this.#open] }
   }
 
-  /** Lets go of the stream. A reply that has not come to its end by itself is cut short. */
+  /** Lets go of the stream. The words say how their run ended; a reply that has not come to its end by itself is cut short. */
   leave(ended?: RunEnding | null): void {
+    const { user, requestId, runId = requestId } = this
     this.#leaving.abort()
+    if (ended && user) this.user = { ...user, run: { runId, status: ended } }
     if (ended !== 'finished' && ended !== 'waiting') this.reply?.cutShort(ended)
   }
 }

@@ -176,7 +176,7 @@ export abstract class ChatTurns extends ChatView {
   #settle(turn: Turn, ended?: RunEnding | null): void {
     turn.leave(ended)
     this.turn = undefined
-    this.history.append(turn, ended)
+    this.history.append(turn)
     this.changed()
   }
 
