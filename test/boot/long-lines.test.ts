@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { RuntimeError } from '../../core/errors.ts'
 import { openLog, longestLine } from '../../core/runtime/base/log.ts'
 
 /** What a log writes, with a secret that it must not write. */
@@ -65,5 +66,38 @@ describe('a line of the log', () => {
     log.error({ err: new Error(long), body: long }, 'It failed')
     expect(Buffer.byteLength(lines.join(''))).toBeLessThanOrEqual(longestLine)
     expect(lines[0]).toContain('[cut]')
+  })
+})
+
+describe('a warning that the database is away', () => {
+  const away = { err: new RuntimeError('DATABASE_UNREACHABLE', 'The database does not answer.') }
+
+  it('comes once in ten seconds for each sentence, with how many were left out', () => {
+    const { log, lines } = logged()
+    const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now())
+    onTestFinished(() => now.mockRestore())
+    for (let nth = 0; nth < 5; nth++) {
+      log.warn(away, 'Jobs could not be claimed')
+      log.child({ plugin: 'tides' }).warn(away, 'Tides could not be read')
+    }
+    now.mockReturnValue(performance.now() + 10_000)
+    log.warn(away, 'Jobs could not be claimed')
+    const said = lines.map((line) => JSON.parse(line))
+    expect(said.map(({ msg, leftOut }) => [msg, leftOut])).toEqual([
+      ['Jobs could not be claimed', undefined],
+      ['Tides could not be read', undefined],
+      ['Jobs could not be claimed', 4],
+    ])
+    expect(said[2]).toMatchObject({ err: { code: 'DATABASE_UNREACHABLE' } })
+  })
+
+  it('leaves out no error, and no warning of anything else', () => {
+    const { log, lines } = logged()
+    for (let nth = 0; nth < 3; nth++) {
+      log.error(away, 'Words are lost')
+      log.warn({ err: new Error('other') }, 'Jobs could not be claimed')
+      log.warn('Jobs could not be claimed')
+    }
+    expect(lines).toHaveLength(9)
   })
 })

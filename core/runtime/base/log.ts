@@ -1,5 +1,5 @@
 import { fieldsIn } from './fields.ts'
-import { pino, type DestinationStream, type Logger } from 'pino'
+import { pino, type DestinationStream, type LogFn, type Logger } from 'pino'
 
 interface LogOptions {
   readonly level: string
@@ -41,6 +41,30 @@ export class Spacing {
   }
 }
 
+/** How many sentences are remembered that came because the database is away. */
+const mostSpaced = 100
+
+/**
+ * While the database is away, whoever looks into it again and again fails again and again: each sentence that warns of it
+ * comes once in ten seconds, whoever says it.
+ */
+function spaced() {
+  const spacings = new Map<unknown, Spacing>()
+  return function (this: Logger, args: Parameters<LogFn>, write: LogFn, level: number): void {
+    const [given, sentence] = args
+    const fields = fieldsIn(given)
+    if (level !== pino.levels.values.warn || fieldsIn(fields.err).code !== 'DATABASE_UNREACHABLE')
+      return write.apply(this, args)
+    const spacing = spacings.get(sentence) ?? new Spacing()
+    spacings.set(sentence, spacing)
+    for (const [oldest] of spacings) if (spacings.size > mostSpaced) spacings.delete(oldest)
+    const leftOut = spacing.due()
+    if (leftOut === undefined) return
+    if (leftOut > 0) args[0] = { ...fields, leftOut }
+    write.apply(this, args)
+  }
+}
+
 /** The runtime's log, and the way past its formatting for whoever has whole lines of JSON. */
 export interface OpenLog {
   readonly log: Logger
@@ -61,7 +85,10 @@ export function openLog({ level, pretty, secrets, write }: LogOptions): OpenLog 
   }
   const destination: DestinationStream = { write: writeLine }
   return {
-    log: pino({ level, base: null, serializers: { err: readable } }, destination),
+    log: pino(
+      { level, base: null, serializers: { err: readable }, hooks: { logMethod: spaced() } },
+      destination,
+    ),
     writeLines(lines) {
       if (pretty || write) for (const line of lines) writeLine(line)
       else out(masked(lines.join('')))
