@@ -87,8 +87,6 @@ export function parseEnv(owner: string, shape: Shape, source: EnvSource): Parsed
 
 /** Parses one variable. A transform or refinement that throws has refused the value. */
 function parseVariable(schema: Schema, value: string | undefined) {
-  if (value !== undefined && isCoercedNumber(schema) && !inDigits.test(value))
-    return { success: false, expected: 'write a number in digits, such as 10 or 0.5' } as const
   try {
     const parsed = z.safeParse(schema, value)
     if (parsed.success) return { success: true, data: parsed.data } as const
@@ -104,16 +102,6 @@ function parseVariable(schema: Schema, value: string | undefined) {
     const isQuiet = isSecret(schema) || !(thrown instanceof Error)
     return { success: false, expected: isQuiet ? 'its schema threw' : thrown.message } as const
   }
-}
-
-/** What JavaScript also takes for a number is a typing error in a variable: blanks are 0, `0x10` is 16, `1e3` is 1,000. */
-const inDigits = /^[+-]?(\d+(\.\d*)?|\.\d+)$/
-
-/** Whether a schema makes a number of a text as `z.coerce.number()` does, whatever wraps it. */
-function isCoercedNumber(schema: Schema): boolean {
-  const def = withinOf(schema)
-  const inner = innerOf(def)
-  return inner ? isCoercedNumber(inner) : def.type === 'number' && def.coerce === true
 }
 
 function invalid(owner: string, variable: string, schema: Schema, value: string, expected: string) {
@@ -200,8 +188,6 @@ const innerOf = ({ innerType, in: taken }: Within): Schema | undefined => innerT
 
 /** The parts of a schema that wraps another; a default may be a function, which runs when it is read. */
 interface Within {
-  readonly type?: string
-  readonly coerce?: boolean
   readonly defaultValue?: unknown
   readonly innerType?: Schema
   readonly in?: Schema

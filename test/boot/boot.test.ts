@@ -58,38 +58,6 @@ describe('a model that cannot be used', () => {
     for (const name of ['PORT', 'METRICS_PORT'])
       expect(said).toContain(`${name} (the kernel) is "${port}"`)
   })
-
-  it.each(['0x10', '1e3', ' ', ' 80', '1_000'])('is no number in digits: %j', async (text) => {
-    const number = z.coerce.number()
-    const env = {
-      TIDES_PLAIN: number,
-      TIDES_BOUNDED: number.int().min(0).default(1).describe('Bounded'),
-      TIDES_MADE: number.transform((n) => n * 2).optional(),
-    }
-    const tides = plain('tides', { env })
-    const given = Object.fromEntries(
-      [...Object.keys(env), 'DRAIN_MS', 'RUN_RETENTION_HOURS'].map((name) => [name, text]),
-    )
-    const { faults } = await faultsOf({ plugins: [tides], env: given })
-    const said = faults.map(({ message }) => message).join(' ')
-    for (const name of Object.keys(given))
-      expect(said).toMatch(new RegExp(`${name} \\([^)]+\\) is "${text}", .*number in digits`))
-  })
-
-  it.each([
-    ['12', 12],
-    ['-3', -3],
-    ['0.5', 0.5],
-    ['.25', 0.25],
-  ])('is a number in digits: %j', async (text, number) => {
-    let read: unknown
-    const tides = plain('tides', {
-      env: { TIDES_SHIFT: z.coerce.number() },
-      setup: ({ env }: { env: { TIDES_SHIFT: number } }) => void (read = env.TIDES_SHIFT),
-    })
-    await using _ = await testApp({ plugins: [tides], env: { TIDES_SHIFT: text } })
-    expect(read).toBe(number)
-  })
 })
 
 describe('a plugin whose required variable is unset', () => {
