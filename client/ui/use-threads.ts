@@ -75,8 +75,7 @@ export function useThreads(
   const isFetching = useRef(false)
   const asked = useRef(0)
   const latest = useLatest(wanted)
-  /** What the list that is shown was asked for. */
-  const listed = useRef<string>(undefined)
+  const listed = useRef<string>(undefined) // what the list that is shown was asked for
   const read = useCallback(
     async (cursor: string | null) => {
       const more = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
@@ -121,14 +120,9 @@ export function useThreads(
   const { isGone, ...removal } = useRemoval(oracleDid, overrides, threads, refresh, setFault)
   return {
     threads: threads.filter(({ sessionId }) => !isGone(sessionId)),
-    query,
+    ...{ query, isLoading, error, fault, more, refresh },
     search: setQuery,
-    isLoading,
-    error,
-    fault,
     hasMore: next !== null,
-    more,
-    refresh,
     async rename(sessionId, title) {
       const path = `/sessions/${encodeURIComponent(sessionId)}`
       setFault(undefined)

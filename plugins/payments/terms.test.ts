@@ -181,7 +181,8 @@ test('ids that are none, too many, or of nothing', async () => {
   const { address } = (await user.get('/payments/development/account')).body
   const prepare = (claims: unknown) => user.post('/payments/prepare', { address, claims })
   const id = '4b0b3c2e-1111-4111-8111-111111111111'
-  expect((await prepare(['x'])).status).toBe(400)
+  expect((await prepare(['x'])).status).toBe(404)
+  expect((await prepare(['x'.repeat(101)])).status).toBe(400)
   expect((await prepare(Array(101).fill(id))).status).toBe(400)
   expect((await prepare([id])).status).toBe(404)
   expect((await user.post('/payments/prepare', { address })).status).toBe(409)
