@@ -70,7 +70,8 @@ describe('a line of the log', () => {
 })
 
 describe('a warning that the database is away', () => {
-  const away = { err: new RuntimeError('DATABASE_UNREACHABLE', 'The database does not answer.') }
+  const code = { code: 'DATABASE_UNREACHABLE' }
+  const away = { err: new RuntimeError(code.code, 'The database does not answer.') }
 
   it('comes once in ten seconds for each sentence, with how many were left out', () => {
     const { log, lines } = logged()
@@ -79,6 +80,7 @@ describe('a warning that the database is away', () => {
     for (let nth = 0; nth < 5; nth++) {
       log.warn(away, 'Jobs could not be claimed')
       log.child({ plugin: 'tides' }).warn(away, 'Tides could not be read')
+      log.warn({ err: new Error('ECONNREFUSED'), ...code }, 'a request could not be served')
     }
     now.mockReturnValue(performance.now() + 10_000)
     log.warn(away, 'Jobs could not be claimed')
@@ -86,9 +88,10 @@ describe('a warning that the database is away', () => {
     expect(said.map(({ msg, leftOut }) => [msg, leftOut])).toEqual([
       ['Jobs could not be claimed', undefined],
       ['Tides could not be read', undefined],
+      ['a request could not be served', undefined],
       ['Jobs could not be claimed', 4],
     ])
-    expect(said[2]).toMatchObject({ err: { code: 'DATABASE_UNREACHABLE' } })
+    expect(said[3]).toMatchObject({ err: { code: 'DATABASE_UNREACHABLE' } })
   })
 
   it('leaves out no error, and no warning of anything else', () => {

@@ -23,7 +23,7 @@ const cutMark = '… [cut]'
 const silenceMs = 10_000
 
 /** Says when a line that would come again and again is due: at once, and then once in ten seconds. */
-export class Spacing {
+class Spacing {
   #silentUntil = -Infinity
   #leftOut = 0
 
@@ -45,16 +45,16 @@ export class Spacing {
 const mostSpaced = 100
 
 /**
- * While the database is away, whoever looks into it again and again fails again and again: each sentence that warns of it
- * comes once in ten seconds, whoever says it.
+ * While the database is away, whoever looks into it again and again fails again and again, as does every request: each sentence
+ * that warns of it, by its own code or by that of its error, comes once in ten seconds, whoever says it.
  */
 function spaced() {
   const spacings = new Map<unknown, Spacing>()
   return function (this: Logger, args: Parameters<LogFn>, write: LogFn, level: number): void {
     const [given, sentence] = args
     const fields = fieldsIn(given)
-    if (level !== pino.levels.values.warn || fieldsIn(fields.err).code !== 'DATABASE_UNREACHABLE')
-      return write.apply(this, args)
+    const isAway = [fields.code, fieldsIn(fields.err).code].includes('DATABASE_UNREACHABLE')
+    if (level !== pino.levels.values.warn || !isAway) return write.apply(this, args)
     const spacing = spacings.get(sentence) ?? new Spacing()
     spacings.set(sentence, spacing)
     for (const [oldest] of spacings) if (spacings.size > mostSpaced) spacings.delete(oldest)

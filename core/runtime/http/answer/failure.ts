@@ -1,7 +1,6 @@
 import type { Context } from 'koa'
 import type { RuntimeError } from '../../../errors.ts'
 import type { Log, ToldError } from '../../../plugin.ts'
-import { Spacing } from '../../base/log.ts'
 import { isGateCode } from '../../base/plugin-record.ts'
 import { type Answer, jsonType, send } from './answer.ts'
 import { errorText, statusOf, toRuntimeError } from './error-body.ts'
@@ -14,7 +13,6 @@ const awayHeaders = { 'Retry-After': '2' }
 export class Failures {
   readonly #log: Log
   readonly #isUnreachable: (error: unknown) => boolean
-  readonly #away = new Spacing()
 
   /** `isUnreachable` says whether an error means that the database is away. */
   constructor(log: Log, isUnreachable: (error: unknown) => boolean) {
@@ -38,16 +36,8 @@ export class Failures {
     if (isGateCode(code)) this.#log.debug({ ...fields, err: undefined }, error.message)
     // 501 says that the operator has switched something off, so the log need not say it.
     else if (error.status === 500) this.#log.error(fields, 'a request failed')
-    else if (code === away) this.#tellAway(fields)
     else if (error.status > 501) this.#log.warn(fields, 'a request could not be served')
     return error
-  }
-
-  /** While the database is away every request fails for the same reason: the line of each names its code, and one line tells why. */
-  #tellAway(fields: object): void {
-    const leftOut = this.#away.due()
-    if (leftOut === undefined) return
-    this.#log.warn({ ...fields, ...(leftOut > 0 && { leftOut }) }, 'a request could not be served')
   }
 
   /** Answers with an error, unless an answer is under way; then the connection is cut. */

@@ -1,7 +1,6 @@
 import { RuntimeError } from '../../../errors.ts'
 import type { Log } from '../../../plugin.ts'
 import { isConnectionError, isFileBusy } from '../../store/database-errors.ts'
-import { Spacing } from '../../base/log.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Feed } from './feed.ts'
 import type { RunStore } from '../journal/store.ts'
@@ -36,7 +35,6 @@ export class Batcher {
   readonly isShared: boolean
   readonly #store: RunStore
   readonly #log: Log
-  readonly #waiting = new Spacing()
   readonly #telemetry: Telemetry | undefined
   readonly #ticking = new Set<Feed>()
   /** What has something for the database, each with the time by which it is to be written: 0 is at once. */
@@ -147,7 +145,9 @@ export class Batcher {
       return true
     } catch (error) {
       if (passes(error)) {
-        this.#tellWaiting(error, feeds.length)
+        // The database is tried again four times a second; the log says so once in ten.
+        const code = 'DATABASE_UNREACHABLE'
+        this.#log.warn({ err: error, code, runs: feeds.length }, 'Events wait for the database')
         return false
       }
       if (feeds.length > 1) {
@@ -160,14 +160,6 @@ export class Batcher {
       }
       return true
     }
-  }
-
-  /** The database is tried again four times a second, and one line in ten seconds says so. */
-  #tellWaiting(err: unknown, runs: number): void {
-    const leftOut = this.#waiting.due()
-    if (leftOut === undefined) return
-    const more = leftOut > 0 && { leftOut }
-    this.#log.warn({ err, runs, ...more }, 'Events wait for the database')
   }
 }
 
