@@ -10,7 +10,7 @@ import {
 import type { IBrowserTools, UIComponents } from '../core/page.ts'
 import type { Attachment, Capability, Overrides } from '../core/records.ts'
 import { useCapabilities, useModels } from '../react/use-oracle.ts'
-import { useClient, useClientIfAny } from '../react/provider.ts'
+import { useClient } from '../react/provider.ts'
 import { AddressContext } from './address.ts'
 import { Composer } from './composer.tsx'
 import { useLayout } from './follow.ts'
@@ -24,7 +24,7 @@ import { ThreadList } from './thread-list.tsx'
 import { Thread } from './thread.tsx'
 import { Shortcuts } from './shortcuts.tsx'
 import { useReadAgain } from './read-again.ts'
-import { useFiles } from './use-files.ts'
+import { shelfOf, useFiles } from './use-files.ts'
 import { useOutbox } from './use-outbox.ts'
 import { useThreads } from './use-threads.ts'
 import { useLanguage } from './use-language.ts'
@@ -149,6 +149,9 @@ function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }:
     if (chosen === '') open(made)
     else setUnmade(newName())
   }, [made, chosen])
+  const client = useClient()
+  // What was chosen and typed while the session was made goes along into its conversation, before that looks for either.
+  if (made !== undefined) shelfOf(client, oracleDid, overrides, made, unmade)
   const thread = sessionId ? (
     <Thread
       key={sessionId}
@@ -162,10 +165,8 @@ function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }:
   )
   const frame = useRef<HTMLDivElement>(null)
   const writing = useWriting(frame, sessionId || unmade)
-  const did = useClientIfAny()?.wallet.did ?? ''
-  // What was typed while the session was made goes along into the field of its conversation, before that reads its draft.
   useLayout(() => {
-    const of = (name: string) => `${did} ${oracleDid} ${name}`
+    const of = (name: string) => `${client.wallet.did} ${oracleDid} ${name}`
     if (made !== undefined && chosen === '') moveDraft(of('new'), of(made), writing.typed())
   }, [made])
   const keys = (
@@ -210,7 +211,7 @@ function NewThread({ oracleDid, overrides, name }: NewThreadProps) {
   const { components: Parts } = useLook()
   const box = useOutbox(oracleDid, isUnmade, overrides)
   const { waiting, isSending, sending, fault, outbox } = box
-  const files = useFiles(oracleDid, overrides)
+  const files = useFiles(oracleDid, overrides, name)
   const { Composer: Field = Composer, Suggestions: Ideas = Suggestions } = Parts
   const { ModelPicker: Picker = ModelPicker, Waiting: Queue = Waiting } = Parts
   const say = (text: string, attachments?: readonly Attachment[]) =>

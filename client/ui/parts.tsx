@@ -204,9 +204,10 @@ export function endingOf(
   isStreaming: boolean,
   isUnanswered?: boolean,
 ): 'stopped' | 'cutOff' | 'cutByLength' | 'cutByFilter' | 'failed' | undefined {
-  const { ended, isComplete, cut, type, run } = message
+  const { isComplete, cut, type, run } = message
   if (isStreaming) return undefined
-  if (type === 'human') return isUnanswered && run?.status === 'aborted' ? 'stopped' : undefined
+  // Words without an answer say what became of that.
+  const ended = type !== 'human' ? message.ended : isUnanswered ? run?.status : undefined
   if (ended === 'aborted' || cut) return 'stopped'
   if (ended === 'failed') return 'failed'
   if (ended === 'length') return 'cutByLength'

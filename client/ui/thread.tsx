@@ -65,7 +65,7 @@ function Conversation(props: ThreadProps) {
   const run = useRun(address)
   const approval = useApproval(address)
   const announcer = useChatAnnouncer(address, announced(words))
-  const files = useFiles(oracleDid, overrides)
+  const files = useFiles(oracleDid, overrides, sessionId)
   const progress = useProgress(address)
   const feedback = useFeedback(oracleDid, sessionId, overrides)
   const { box, messages } = useShown(address, all)
@@ -106,7 +106,7 @@ function Conversation(props: ThreadProps) {
         <Asking address={address} approval={approval} isBusy={isSending} error={sendMessageError} />
         {question}
         <Told address={address} />
-        <Queue box={box} />
+        <Queue box={box} isAnswering={isSending && run.runId !== null} />
         <Trouble
           {...{ oracleDid, overrides, box, sendMessageError, errors: [fault, error], onSession }}
           isAsking={approval.pending !== null}

@@ -1,7 +1,11 @@
-import { useRef, useState } from 'react'
+import { useState } from 'react'
+import type { OracleClient } from '../core/client.ts'
 import { toOracleError } from '../core/error.ts'
 import type { Attachment, Overrides } from '../core/records.ts'
+import { Store } from '../core/store.ts'
+import type { FileToSend } from '../later/upload.ts'
 import { useClient } from '../react/provider.ts'
+import { useStore } from '../react/use-store.ts'
 
 /** A file for the message to come. */
 export interface Upload {
@@ -33,103 +37,104 @@ export interface Files {
 const mostFiles = 10
 const mostBytes = 10 * 1024 * 1024
 
-/** The files of the message to come: each goes to the server as soon as it is chosen, and stays here when it is refused. */
-export function useFiles(oracleDid: string, overrides?: Overrides): Files {
+/**
+ * The files of the message to come: each goes to the server as soon as it is chosen, and stays here when it is refused. Files of a
+ * conversation, by its name, stay when another one is shown meanwhile.
+ */
+export function useFiles(oracleDid: string, overrides?: Overrides, name?: string): Files {
   const client = useClient()
-  const [uploads, setUploads] = useState<readonly Upload[]>([])
-  const next = useRef(0)
-  const known = useRef(new Map<number, { readonly file: File; stop: AbortController }>())
-  const change = (key: number, more: Partial<Upload>) =>
-    setUploads((all) => all.map((one) => (one.key === key ? { ...one, ...more } : one)))
-  const start = async (key: number) => {
-    const one = known.current.get(key)
-    if (!one) return
-    const { signal } = (one.stop = new AbortController())
-    change(key, { fault: undefined, progress: 0 })
-    try {
-      if (navigator.onLine === false) return change(key, { fault: 'offline' })
-      const [headers, { apiUrl }] = await Promise.all([
-        client.tokens.headers(oracleDid),
-        client.config(oracleDid, overrides).read(),
-      ])
-      const attachment = await send(`${apiUrl}/files`, one.file, headers, signal, (progress) =>
-        change(key, { progress }),
-      )
-      change(key, { progress: 1, attachment })
-    } catch (thrown) {
-      if (signal.aborted) return
-      const { message } = thrown instanceof Refused ? thrown : toOracleError(thrown)
-      change(key, { fault: { message } })
-    }
-  }
-  const add = (files: Iterable<File>) => {
-    let count = uploads.length
-    for (const file of files) {
-      const key = next.current++
-      const fault =
-        count++ >= mostFiles ? 'tooMany' : file.size > mostBytes ? 'tooLarge' : undefined
-      const isPicture = /^image\/(png|jpeg|gif|webp)$/.test(file.type)
-      const preview = isPicture && !fault ? { preview: URL.createObjectURL(file) } : {}
-      setUploads((all) => [...all, { key, name: file.name, progress: 0, ...preview, fault }])
-      if (fault) continue
-      known.current.set(key, { file, stop: new AbortController() })
-      void start(key)
-    }
-  }
-  const drop = (key: number) => {
-    known.current.get(key)?.stop.abort()
-    known.current.delete(key)
-  }
-  const letGo = (gone: readonly Upload[]) => {
-    for (const { key, preview } of gone) {
-      drop(key)
-      if (preview) URL.revokeObjectURL(preview)
-    }
-  }
+  const [own] = useState(() => new Shelf(client, oracleDid, overrides))
+  const shelf = name === undefined ? own : shelfOf(client, oracleDid, overrides, name)
+  const { uploads } = useStore(shelf)
   return {
     uploads,
-    add,
-    remove(key) {
-      letGo(uploads.filter((one) => one.key === key))
-      setUploads((all) => all.filter((one) => one.key !== key))
-    },
-    retry: (key) => void start(key),
-    clear() {
-      letGo(uploads)
-      setUploads([])
-    },
+    add: shelf.add,
+    remove: (key) => shelf.drop((one) => one.key === key),
+    retry: shelf.start,
+    clear: () => shelf.drop(() => true),
     isReady: uploads.every(({ attachment }) => attachment !== undefined),
     attachments: uploads.flatMap(({ attachment }) => attachment ?? []),
   }
 }
 
-class Refused extends Error {}
+/** The files of a conversation: the same for all who ask. What was chosen before it had its name is asked for by its `earlier` one. */
+export const shelfOf = (
+  client: OracleClient,
+  oracleDid: string,
+  overrides: Overrides | undefined,
+  name: string,
+  earlier?: string,
+): Shelf =>
+  client.once(JSON.stringify(['files', oracleDid, overrides?.baseUrl, name]), () =>
+    earlier === undefined
+      ? new Shelf(client, oracleDid, overrides)
+      : shelfOf(client, oracleDid, overrides, earlier),
+  )
 
-/** Sends a file. Only XMLHttpRequest tells a page how far it has come. */
-function send(
-  url: string,
-  file: File,
-  headers: Readonly<Record<string, string>>,
-  signal: AbortSignal,
-  onProgress: (share: number) => void,
-): Promise<Attachment> {
-  signal.throwIfAborted()
-  return new Promise((resolve, reject) => {
-    const request = new XMLHttpRequest()
-    request.open('POST', url)
-    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value)
-    request.setRequestHeader('x-filename', encodeURIComponent(file.name))
-    request.setRequestHeader('content-type', file.type || 'application/octet-stream')
-    request.responseType = 'json'
-    request.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0)
-    request.onload = () => {
-      const { fileId, name, mediaType, bytes, message = '', hint = '' } = request.response ?? {}
-      if (request.status === 201)
-        resolve({ fileId, filename: name, mimetype: mediaType, size: bytes })
-      else reject(new Refused(`${message} ${hint}`.trim() || `${request.status}`))
+/** Files on their way to the server, or there. */
+class Shelf extends Store<{ readonly uploads: readonly Upload[] }> {
+  readonly #oracle: Pick<FileToSend, 'client' | 'oracleDid' | 'overrides'>
+  readonly #known = new Map<number, { readonly file: File; stop?: AbortController }>()
+  #next = 0
+
+  constructor(client: OracleClient, oracleDid: string, overrides?: Overrides) {
+    super({ uploads: [] })
+    this.#oracle = { client, oracleDid, overrides }
+  }
+
+  /** Whoever looks finds what was chosen before. */
+  protected mount(): void {}
+
+  add = (files: Iterable<File>): void => {
+    let { length } = this.#uploads
+    for (const file of files) {
+      const key = this.#next++
+      const fault =
+        length++ >= mostFiles ? 'tooMany' : file.size > mostBytes ? 'tooLarge' : undefined
+      const isPicture = /^image\/(png|jpeg|gif|webp)$/.test(file.type)
+      const preview = isPicture && !fault ? { preview: URL.createObjectURL(file) } : {}
+      const chosen: Upload = { key, name: file.name, progress: 0, ...preview, fault }
+      this.set({ uploads: [...this.#uploads, chosen] })
+      if (fault) continue
+      this.#known.set(key, { file })
+      void this.start(key)
     }
-    request.onerror = () => reject(new TypeError('The connection broke.'))
-    signal.addEventListener('abort', () => request.abort())
-    request.send(file)
-  })
+  }
+
+  /** Sends a file, or sends it again. */
+  start = async (key: number): Promise<void> => {
+    const one = this.#known.get(key)
+    if (!one) return
+    const { signal } = (one.stop = new AbortController())
+    this.#change(key, { fault: undefined, progress: 0 })
+    try {
+      if (navigator.onLine === false) return this.#change(key, { fault: 'offline' })
+      const { upload } = await import('../later/upload.ts')
+      const onProgress = (progress: number) => this.#change(key, { progress })
+      const attachment = await upload({ ...this.#oracle, file: one.file, signal, onProgress })
+      this.#change(key, { progress: 1, attachment })
+    } catch (thrown) {
+      if (signal.aborted) return
+      const { message } = toOracleError(thrown)
+      this.#change(key, { fault: { message } })
+    }
+  }
+
+  /** Lets go of files that are not wanted any more, or that are said. */
+  drop(isGone: (upload: Upload) => boolean): void {
+    for (const { key, preview } of this.#uploads.filter(isGone)) {
+      this.#known.get(key)?.stop?.abort()
+      this.#known.delete(key)
+      if (preview) URL.revokeObjectURL(preview)
+    }
+    this.set({ uploads: this.#uploads.filter((one) => !isGone(one)) })
+  }
+
+  get #uploads(): readonly Upload[] {
+    return this.getSnapshot().uploads
+  }
+
+  #change(key: number, more: Partial<Upload>): void {
+    this.set({ uploads: this.#uploads.map((one) => (one.key === key ? { ...one, ...more } : one)) })
+  }
 }

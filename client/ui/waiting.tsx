@@ -11,18 +11,22 @@ const atOnceMs = 500
 /** The props of `Waiting`. */
 export interface WaitingProps {
   readonly box: OutboxResult
+  /** What was said before is being answered: the words wait for that alone. */
+  readonly isAnswering?: boolean
 }
 
 /** What a person has said and the server has not heard: each can be changed and taken back, and all be tried now. */
-export function Waiting({ box: { waiting, outbox, isSending, retryAt } }: WaitingProps) {
+export function Waiting({ box, isAnswering }: WaitingProps) {
+  const { waiting, outbox, isSending, retryAt } = box
   const words = useWords()
   // Words that go out at once do not wait: eyes and ears are told so only where they are held up.
   const isHeldUp = useLate(waiting.length > 0, atOnceMs) || retryAt !== undefined
   if (waiting.length === 0) return null
+  const state = words[isAnswering ? 'waitsForAnswer' : 'waitsForNetwork']
   return (
     <div className="oc-waiting" role="status">
       {waiting.map((entry) => (
-        <WaitingMessage key={entry.id} entry={entry} outbox={outbox} isHeldUp={isHeldUp} />
+        <WaitingMessage key={entry.id} entry={entry} outbox={outbox} state={isHeldUp && state} />
       ))}
       {!isSending && retryAt !== undefined && (
         <button type="button" className="oc-quiet" onClick={outbox.tryNow}>
@@ -35,10 +39,11 @@ export function Waiting({ box: { waiting, outbox, isSending, retryAt } }: Waitin
 
 interface WaitingMessageProps extends Pick<OutboxResult, 'outbox'> {
   readonly entry: OutboxEntry
-  readonly isHeldUp: boolean
+  /** What the words wait for, where they are held up. */
+  readonly state: string | false
 }
 
-function WaitingMessage({ entry: { id, text }, outbox, isHeldUp }: WaitingMessageProps) {
+function WaitingMessage({ entry: { id, text }, outbox, state }: WaitingMessageProps) {
   const words = useWords()
   const [isEdited, setEdited] = useState(false)
   useEffect(() => {
@@ -73,7 +78,7 @@ function WaitingMessage({ entry: { id, text }, outbox, isHeldUp }: WaitingMessag
             {text}
           </p>
           <div className="oc-actions" data-shown="">
-            <span className="oc-state">{isHeldUp && words.waitsForNetwork}</span>
+            <span className="oc-state">{state}</span>
             <button type="button" className="oc-quiet" onClick={() => setEdited(true)}>
               {words.edit}
             </button>

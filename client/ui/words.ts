@@ -31,6 +31,8 @@ export interface Words {
   readonly thought: string
   readonly stillSending: string
   readonly waitsForNetwork: string
+  /** Words that go out once what was said before them is answered. */
+  readonly waitsForAnswer: string
   readonly edit: string
   readonly cancel: string
   readonly save: string

@@ -68,6 +68,56 @@ await describeWith('chromium', 'files in the playground', (program) => {
     await page.getByRole('button', { name: 'Send' }).click()
   }
 
+  it('stay with their conversation, while that gets its session and while another one is shown', async () => {
+    const model = scriptedModel(['One.', 'Two.', 'A grey point.'], {
+      reads: { image: ['image/*'] },
+    })
+    const { page, complaints } = await visit(model)
+    const list = page.getByRole('navigation', { name: 'Chats' })
+    const field = page.getByLabel('Message', { exact: true })
+    const choose = (file: ReturnType<typeof pngFile>) =>
+      page.locator('input[type=file]').setInputFiles(file)
+    const areThere = async (count: number) => {
+      await expect.poll(() => attached(page).locator('[data-state=done]').count()).toBe(count)
+      expect(await attached(page).getByRole('listitem').count()).toBe(count)
+    }
+    // A conversation that one leaves, and finds again.
+    await send(page, 'First')
+    await page.locator('.oc-ai .oc-markdown').getByText('One.').waitFor()
+    await choose(pngFile('first.png'))
+    await areThere(1)
+    await list.getByRole('button', { name: 'New chat' }).click()
+    await field.waitFor()
+    await areThere(0)
+    // One whose session is made meanwhile: what is chosen till then goes along into it, also what is still on its way.
+    const made = Promise.withResolvers<void>()
+    const taken = Promise.withResolvers<void>()
+    const isHeld = { sessions: made.promise, files: taken.promise }
+    for (const [what, held] of Object.entries(isHeld))
+      await page.route(`**/${what}`, async (route) => {
+        if (route.request().method() === 'POST') await held
+        await route.continue()
+      })
+    await send(page, 'Second')
+    await page.locator('.oc-human').getByText('Second').waitFor()
+    await choose(pngFile('second.png', png(7)))
+    await attached(page).locator('[data-state=sending]').waitFor()
+    made.resolve()
+    await page.locator('.oc-ai .oc-markdown').getByText('Two.').waitFor()
+    await attached(page).getByText('second.png').waitFor()
+    taken.resolve()
+    await areThere(1)
+    await list.getByRole('button', { name: 'First', exact: true }).click()
+    await attached(page).getByText('first.png').waitFor()
+    await list.getByRole('button', { name: 'Second', exact: true }).click()
+    await attached(page).getByText('second.png').waitFor()
+    await send(page, 'What is this?')
+    await page.locator('.oc-ai .oc-markdown').getByText('A grey point.').waitFor()
+    await areThere(0)
+    await page.locator('.oc-human img[alt="second.png"]').waitFor()
+    expect(complaints).toEqual([])
+  })
+
   it('go along with a message, chosen, dropped or pasted, and can be taken away', async () => {
     const model = scriptedModel(['A grey point.'], { reads: { image: ['image/*'] } })
     const { page, complaints } = await visit(model)

@@ -71,6 +71,7 @@ export class Chat extends ChatTurns {
     this.history.dropUnsent(text)
     this.leave()
     const turn = this.begin({ requestId, user, isOurs: true, use, once: more?.requestId })
+    this.history.cut(turn)
     this.changed()
     this.show({ status: 'submitted', sendMessageError: null, error: null, approval: null })
     try {

@@ -30,6 +30,7 @@ export const en: Words = {
   thought: 'What it thought',
   stillSending: 'Still sending…',
   waitsForNetwork: 'Waits for the network',
+  waitsForAnswer: 'Waits for the answer',
   edit: 'Edit',
   cancel: 'Cancel',
   save: 'Save',

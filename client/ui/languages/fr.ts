@@ -31,6 +31,7 @@ export const fr: Words = {
   thought: 'Ce qu’il a pensé',
   stillSending: 'Envoi en cours…',
   waitsForNetwork: 'En attente du réseau',
+  waitsForAnswer: 'En attente de la réponse',
   edit: 'Modifier',
   cancel: 'Annuler',
   save: 'Enregistrer',

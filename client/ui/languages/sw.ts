@@ -30,6 +30,7 @@ export const sw: Words = {
   thought: 'Ilichofikiri',
   stillSending: 'Bado inatuma…',
   waitsForNetwork: 'Inasubiri mtandao',
+  waitsForAnswer: 'Inasubiri jibu',
   edit: 'Hariri',
   cancel: 'Ghairi',
   save: 'Hifadhi',

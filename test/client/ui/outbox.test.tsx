@@ -131,11 +131,16 @@ it('shows at once what the server takes its time to answer, and says a message o
   }
   await say('Only once')
   expect(texts('.oc-said')).toEqual(['Only once'])
+  const shown = new Set<string>()
+  const seeing = new window.MutationObserver(() => shown.add(texts('.oc-said').join()))
+  seeing.observe(document.body, { childList: true, subtree: true })
   lost.resolve()
   await until(() => texts('.oc-waiting .oc-state').length === 1)
   goOnline()
   await until(() => texts('.oc-markdown').includes('One.'))
   await until(() => kept().length === 0)
+  seeing.disconnect()
+  expect([...shown]).toEqual(['Only once'])
   expect(texts('.oc-said')).toEqual(['Only once'])
   expect(await saidOn(oracle)).toEqual([['Only once']])
 })
@@ -155,6 +160,32 @@ it('makes one session for what a new conversation said offline, also after a rel
   goOnline()
   await until(() => kept().length === 0)
   await expect.poll(() => saidOn(oracle)).toEqual([['Hello', 'Are you there?']])
+})
+
+it('says of words behind an answer that they wait for that, in every tab', async () => {
+  const model = heldModel(['It begins'], [' and ends.'])
+  await using oracle = await testOracle({ plugins: [], model })
+  const sessionId = await oracle.session()
+  const here = person(oracle, { sessionId })
+  const tabs = [here, person(oracle, { sessionId }, oracle.within(oracle.tab()))]
+  const { say, texts } = here
+  oracle.proxy.isOffline = true
+  for (const [nth, text] of ['A long story', 'A shorter one'].entries()) {
+    await say(text)
+    await until(() => texts('.oc-waiting .oc-said').length === nth + 1)
+  }
+  oracle.proxy.isOffline = false
+  goOnline()
+  for (const tab of tabs) {
+    await until(() => tab.texts('.oc-markdown').join() === 'It begins')
+    // Tabs of a browser hear of each other's storage, those of one window do not.
+    window.dispatchEvent(new window.StorageEvent('storage', { key: null }))
+    await until(() => tab.texts('.oc-waiting .oc-state').join() === 'Waits for the answer')
+    expect(tab.texts('.oc-said')).toEqual(['A long story', 'A shorter one'])
+  }
+  model.goOn()
+  for (const tab of tabs) await until(() => tab.texts('.oc-markdown').length === 2)
+  expect(await saidOn(oracle)).toEqual([['A long story', 'A shorter one']])
 })
 
 it('sends what is said in one conversation while another one is answered, in this tab and beside it', async () => {
