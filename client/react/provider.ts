@@ -55,17 +55,16 @@ const ClientContext = createContext<OracleClient | null>(null)
 
 /** Gives every hook below it the user's wallet. */
 export function OraclesProvider({ children, ...props }: IOraclesProviderProps): ReactNode {
-  const latest = useLatest(props)
-  const { resolverUrl, keepTokens, history } = props
-  const { did } = props.initialWallet
+  const { initialWallet: wallet, resolverUrl, keepTokens, history } = props
+  const { did } = wallet
+  // What is still on its way for one user never asks the wallet of the next one.
+  const latest = useLatest(props, did)
   const hasInvocations = !!props.createInvocation
   const client = useMemo(
     () =>
       createOracleClient({
-        wallet: latest.current.initialWallet,
-        resolverUrl,
-        keepTokens,
-        history,
+        ...props,
+        wallet,
         transactSignX: (messages, memo) => latest.current.transactSignX(messages, memo),
         createDelegation: (oracleDid) => latest.current.createDelegation(oracleDid),
         ...(hasInvocations && {
@@ -87,7 +86,7 @@ export function OracleClientProvider(props: {
 
 /** The client of the provider above. */
 export function useClient(): OracleClient {
-  const client = useContext(ClientContext)
+  const client = useClientIfAny()
   if (!client) throw new Error('useOraclesContext must be used within a OraclesProvider')
   return client
 }

@@ -40,13 +40,23 @@ it('another user in the same provider sees nothing of the first one’s chat', a
     return <OraclesProvider {...user}>{children}</OraclesProvider>
   }
   const seen = hook(
-    () => useChat({ oracleDid, sessionId, overrides, onPaymentRequiredError }),
+    () => ({
+      chat: useChat({ oracleDid, sessionId, overrides, onPaymentRequiredError }),
+      context: useOraclesContext(),
+    }),
     (child) => <Users>{child}</Users>,
   )
-  await until(() => !seen.now.isLoading)
-  await seen.now.sendMessage('Hi')
-  await until(() => seen.now.messages.length === 2)
+  await until(() => !seen.now.chat.isLoading)
+  await seen.now.chat.sendMessage('Hi')
+  await until(() => seen.now.chat.messages.length === 2)
+  const { context } = seen.now
   setUser[0]?.(other)
-  await until(() => seen.now.error)
-  expect(seen.now).toMatchObject({ messages: [], error: { code: 'not_found' } })
+  await until(() => seen.now.chat.error)
+  expect(seen.now.chat).toMatchObject({ messages: [], error: { code: 'not_found' } })
+  expect(seen.now.context.wallet).toBe(other.initialWallet)
+  // What the first user has begun goes on as the first user.
+  const before = { ...other.minted }
+  await context.getDelegation(other.initialWallet.did)
+  expect(other.minted).toEqual(before)
+  expect(context.wallet).toBe(wallet.initialWallet)
 })
