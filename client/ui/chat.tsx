@@ -107,9 +107,11 @@ export function OracleChat({
   threads: hasThreads = true,
   ...root
 }: OracleChatProps) {
+  const { did } = useClient().wallet
   return (
     <ChatRoot {...root}>
       <Chat
+        key={`${did} ${oracleDid}`} // another user, or another oracle, gets nothing of the first one’s
         oracleDid={oracleDid}
         overrides={overrides}
         sessionId={sessionId}
