@@ -98,9 +98,10 @@ type FromEnd = number
 export interface Branches {
   /** The versions of a message; undefined where there is one alone. */
   readonly versionsOf: (fromEnd: FromEnd) => Versions | undefined
-  /** Makes another version of the conversation that ends before a message. */
+  /** Makes another version of the conversation that ends before a message: one version, however often it is asked for by one `key`. */
   readonly fork: (
     fromEnd: FromEnd,
+    key?: string,
   ) => Promise<{ readonly sessionId: string; readonly already: readonly AlreadyDone[] }>
   /** Takes a version back that is not wanted. */
   readonly drop: (sessionId: string) => Promise<void>
@@ -142,9 +143,10 @@ export function useBranches(
         const at = ids.length - 1 - fromEnd
         return at < 0 ? undefined : versionsAfter(branches, sessionId, ids[at - 1] ?? null)
       },
-      async fork(fromEnd) {
+      async fork(fromEnd, key) {
         const before = (await readIds(fromEnd + 1)).at(-1 - fromEnd)
-        return ask(`${path}/fork`, { body: { before, branch: true } })
+        const headers = key ? { 'idempotency-key': key } : undefined
+        return ask(`${path}/fork`, { body: { before, branch: true }, headers })
       },
       drop: (id) => ask(`/sessions/${encodeURIComponent(id)}`, { method: 'DELETE' }),
     }),

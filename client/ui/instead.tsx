@@ -1,14 +1,25 @@
 import { type ReactNode, useState } from 'react'
-import type { IMessage } from '../core/records.ts'
+import { toOracleError } from '../core/error.ts'
+import type { Attachment, IMessage } from '../core/records.ts'
 import type { AlreadyDone, Branches } from './hooks.ts'
 import { straight } from './markdown/links.ts'
+import { isPassing, newId } from './outbox.ts'
 import { useWords } from './words.ts'
+
+/** What is said in the place of a message; the files of that go along. */
+type Said = readonly [text: string, attachments?: readonly Attachment[]]
 
 /** A version that is made, and waits for a yes because of what already happened. */
 interface Asking {
   readonly id: string
-  readonly say: string
+  readonly say: Said
   readonly already: readonly AlreadyDone[]
+}
+
+/** What could not be said, and the key by which the server makes one version of it, however often it is asked. */
+interface Failed {
+  readonly fault: unknown
+  readonly said: readonly [message: IMessage, text: string, key: string]
 }
 
 /** What `useInstead` returns. */
@@ -18,36 +29,41 @@ export interface Instead {
   /** Asks whether to go on although a write stays done; undefined while nothing is asked. */
   readonly question: ReactNode
   readonly fault: unknown
+  /** Says once more what could not be said; undefined while nothing failed. */
+  readonly again: (() => void) | undefined
 }
 
 /** Says something in the place of a message, in another version of the conversation; asks before that where a write stays. */
 export function useInstead(
   messages: readonly IMessage[],
   branches: Branches,
-  onSession: (sessionId: string, say?: string) => void,
+  onSession: (sessionId: string, ...said: Partial<Said>) => void,
 ): Instead {
   const [asking, setAsking] = useState<Asking>()
-  const [fault, setFault] = useState<unknown>()
-  const instead = async (message: IMessage, text: string) => {
-    setFault(undefined)
+  const [failed, setFailed] = useState<Failed>()
+  const instead = async (message: IMessage, text: string, key = newId()) => {
+    setFailed(undefined)
+    const say: Said = [text, message.attachments]
     try {
-      const { sessionId: id, already } = await branches.fork(
-        messages.length - 1 - messages.indexOf(message),
-      )
-      if (already.length > 0) setAsking({ id, say: text, already })
-      else onSession(id, text)
+      const fromEnd = messages.length - 1 - messages.findIndex(({ id }) => id === message.id)
+      const { sessionId: id, already } = await branches.fork(fromEnd, key)
+      if (already.length > 0) setAsking({ id, say, already })
+      else onSession(id, ...say)
     } catch (thrown) {
-      setFault(thrown)
+      const fault = toOracleError(thrown)
+      // A refusal is the answer to its key for good.
+      setFailed({ fault, said: [message, text, isPassing(fault) ? key : newId()] })
     }
   }
   const question = asking && (
     <AlreadyDoneCard
       already={asking.already}
-      onYes={() => (setAsking(undefined), onSession(asking.id, asking.say))}
+      onYes={() => (setAsking(undefined), onSession(asking.id, ...asking.say))}
       onNo={() => (setAsking(undefined), void branches.drop(asking.id))}
     />
   )
-  return { instead, question, fault }
+  const again = failed && (() => void instead(...failed.said))
+  return { instead, question, fault: failed?.fault, again }
 }
 
 interface AlreadyDoneCardProps {

@@ -45,6 +45,7 @@ export const Message = memo(function Message(props: MessageProps) {
   const { components: Parts } = useLook()
   const Below = Parts.MessageActions ?? MessageActions
   const [isEdited, setEdited] = useState<boolean>()
+  const [written, setWritten] = useState('') // stays for who edits again what could not be sent
   const { type, reasoning, isReasoning = false, toolCalls = [], attachments = [] } = message
   const drawn = useDrawn(message)
   const text = textOf(message)
@@ -59,9 +60,10 @@ export const Message = memo(function Message(props: MessageProps) {
       {reasoning && <Parts.Reasoning text={reasoning} isThinking={isReasoning} />}
       {isEdited ? (
         <EditForm
-          text={text}
+          text={written || text}
           onEnd={(edited) => {
             setEdited(false)
+            setWritten(edited)
             if (edited.trim()) onEdit?.(edited)
           }}
         />

@@ -70,18 +70,17 @@ function Conversation(props: ThreadProps) {
   const feedback = useFeedback(oracleDid, sessionId, overrides)
   const { box, messages } = useShown(address, all)
   const branches = useBranches(oracleDid, sessionId, overrides, isSending ? 0 : messages.length)
-  const sayIn = (id: string, text?: string) => {
-    if (text !== undefined) box.outbox.add(id, text)
+  const sayIn = (id: string, text?: string, attachments?: readonly Attachment[]) => {
+    if (text !== undefined) box.outbox.add(id, text, attachments)
     onSession(id)
   }
-  const { instead, question, fault } = useInstead(messages, branches, sayIn)
+  const { instead, question, fault, again } = useInstead(messages, branches, sayIn)
   const view = useFollow(messages, useHistory(address))
 
   const say = (text: string, attachments?: readonly Attachment[]) => {
     view.toEnd()
     return box.outbox.add(sessionId, text, attachments)
   }
-  const sayAgain = () => lastSaid && void say(textOf(lastSaid), lastSaid.attachments)
   const lastSaid = messages.findLast(({ type }) => type === 'human')
   const { Field, Line, End, Picker, Queue } = chosen(Parts)
   return (
@@ -108,9 +107,10 @@ function Conversation(props: ThreadProps) {
         <Told address={address} />
         <Queue box={box} isAnswering={isSending && run.runId !== null} />
         <Trouble
-          {...{ oracleDid, overrides, box, sendMessageError, errors: [fault, error], onSession }}
+          {...{ oracleDid, overrides, box, again, sendMessageError, onSession }}
+          errors={[fault, error]}
           isAsking={approval.pending !== null}
-          onSayAgain={lastSaid && sayAgain}
+          onSayAgain={lastSaid && (() => void say(textOf(lastSaid), lastSaid.attachments))}
           onReadAgain={() => void chat.refetchMessages()}
         />
       </div>
@@ -167,6 +167,8 @@ interface TroubleProps extends Pick<ThreadProps, 'oracleDid' | 'overrides' | 'on
   readonly errors: readonly [fault: unknown, error: unknown]
   /** A call waits for a person: what was said last is under way. */
   readonly isAsking: boolean
+  /** Says once more what the first of them kept from being said. */
+  readonly again: (() => void) | undefined
   readonly onSayAgain: (() => void) | undefined
   readonly onReadAgain: () => void
 }
@@ -174,7 +176,7 @@ interface TroubleProps extends Pick<ThreadProps, 'oracleDid' | 'overrides' | 'on
 /** What has to be paid before the message goes out, or what went wrong and can be tried again. */
 function Trouble(props: TroubleProps) {
   const { oracleDid, overrides, box, sendMessageError, errors } = props
-  const { isAsking, onSayAgain, onReadAgain } = props
+  const { isAsking, again, onSayAgain, onReadAgain } = props
   const words = useWords()
   const { components: Parts } = useLook()
   const Payment = Parts.PaymentCard ?? OwnPaymentCard
@@ -194,7 +196,8 @@ function Trouble(props: TroubleProps) {
       </Suspense>
     )
   // What the outbox tries again by itself is no fault that a person has to do something about.
-  if (box.waiting.length > 0 && told instanceof OracleError && isPassing(told)) return null
+  const isOfBox = !again && box.waiting.length > 0
+  if (isOfBox && told instanceof OracleError && isPassing(told)) return null
   // What does not fit in edited arguments stands at their fields.
   if (isAsking && faultsIn(told).length > 0) return null
   // No second try brings the chat back, and what the server says of it is for programs.
@@ -209,8 +212,8 @@ function Trouble(props: TroubleProps) {
         </button>
       </>
     )
-  const again = sendMessageError && !isAsking ? onSayAgain : isUnread ? onReadAgain : undefined
-  const retry = box.fault ? box.outbox.tryNow : again
+  const asked = sendMessageError && !isAsking ? onSayAgain : isUnread ? onReadAgain : undefined
+  const retry = again ?? (box.fault ? box.outbox.tryNow : asked)
   return <Parts.ErrorCard error={told} onRetry={retry} />
 }
 

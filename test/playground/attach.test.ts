@@ -68,6 +68,29 @@ await describeWith('chromium', 'files in the playground', (program) => {
     await page.getByRole('button', { name: 'Send' }).click()
   }
 
+  it('go along into another answer, and into another version of what was said with them', async () => {
+    const model = scriptedModel(['A point.', 'Still a point.', 'A point indeed.'], {
+      reads: { image: ['image/*'] },
+    })
+    const { page, complaints } = await visit(model)
+    await page.locator('input[type=file]').setInputFiles(pngFile('map.png'))
+    await attached(page).locator('[data-state=done]').waitFor()
+    await send(page, 'What is this?')
+    await page.locator('.oc-ai').getByText('A point.').waitFor()
+    const sent = page.locator('.oc-human img[alt="map.png"]')
+    await page.getByRole('button', { name: 'Answer again' }).click()
+    await page.locator('.oc-ai').getByText('Still a point.').waitFor()
+    await sent.waitFor()
+    await page.locator('.oc-human').hover()
+    await page.getByRole('button', { name: 'Edit', exact: true }).click()
+    await page.locator('.oc-edit textarea').fill('And what is it now?')
+    await page.keyboard.press('Enter')
+    await page.locator('.oc-ai').getByText('A point indeed.').waitFor()
+    await sent.waitFor()
+    for (const { messages } of model.requests) expect(JSON.stringify(messages)).toContain('image')
+    expect(complaints).toEqual([])
+  })
+
   it('stay with their conversation, while that gets its session and while another one is shown', async () => {
     const model = scriptedModel(['One.', 'Two.', 'A grey point.'], {
       reads: { image: ['image/*'] },
