@@ -2,6 +2,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { RuntimeError } from '../../errors.ts'
+import { makeRoomOr } from './database-errors.ts'
 
 /** Who holds a data directory. */
 export interface Holder {
@@ -73,7 +74,10 @@ function refusal(path: string, error: unknown): unknown {
       'DATA_DIR_UNUSABLE',
       `DATA_DIR ${path} cannot be locked: ${error.message}.`,
       {
-        hint: 'DATA_DIR must lie on a local disk, in a directory that the user of this process owns.',
+        hint: makeRoomOr(
+          error.message,
+          'DATA_DIR must lie on a local disk, in a directory that the user of this process owns.',
+        ),
         cause: error,
       },
     )

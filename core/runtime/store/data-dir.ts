@@ -15,6 +15,7 @@ import { dirname, join, parse, resolve } from 'node:path'
 import { RuntimeError } from '../../errors.ts'
 import { fieldsIn } from '../base/fields.ts'
 import { type Holder, type Lock, takeLock } from './data-dir-lock.ts'
+import { makeRoomOr } from './database-errors.ts'
 
 /** The directory of what the runtime keeps on this machine, readable to its owner alone. */
 export interface DataDir {
@@ -180,7 +181,13 @@ async function orUnusable<T>(path: string, what: string, work: () => Promise<T>)
     throw new RuntimeError(
       'DATA_DIR_UNUSABLE',
       `DATA_DIR ${path} cannot ${what}: ${error.message}.`,
-      { hint: 'Set DATA_DIR to a directory that the user of this process owns.', cause: error },
+      {
+        hint: makeRoomOr(
+          error.message,
+          'Set DATA_DIR to a directory that the user of this process owns.',
+        ),
+        cause: error,
+      },
     )
   }
 }

@@ -53,6 +53,19 @@ export function isConnectionError(error: unknown): boolean {
   return false
 }
 
+/** What the database itself said, where an error says no more than that it cannot be had: for operators, never for callers. */
+export function saidByDatabase(error: unknown): string {
+  const { cause } = facts(error)
+  const said = isConnectionError(error) && cause instanceof Error ? cause : error
+  return said instanceof Error ? said.message : String(said)
+}
+
+/** What to do about an error of a file system or a database: a disk that is full needs room, and nothing else. */
+export const makeRoomOr = (said: string, otherwise: string): string =>
+  /disk is full|no space left|disk full|quota exceeded/i.test(said)
+    ? 'Make room on that disk.'
+    : otherwise
+
 /** Whether SQLite refused because another connection holds the file. */
 export function isFileBusy(error: unknown): boolean {
   const { errcode } = facts(error)
@@ -96,6 +109,6 @@ export function databaseBusy(what: string, cause?: unknown): RuntimeError {
   })
 }
 
-function facts(error: unknown): { code?: unknown; errcode?: unknown } {
+function facts(error: unknown): { code?: unknown; errcode?: unknown; cause?: unknown } {
   return typeof error === 'object' && error !== null ? error : {}
 }

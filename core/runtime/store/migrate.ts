@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { Kysely } from 'kysely'
 import type { Log, Migrations } from '../../plugin.ts'
 import { RuntimeError } from '../../errors.ts'
+import { makeRoomOr, saidByDatabase } from './database-errors.ts'
 
 /** Any number will do, as long as every version of the runtime takes the same. */
 const lockKey = 7_021_460_583_129n
@@ -198,14 +199,14 @@ function following(
 
 function failure(owner: string, migration: string | undefined, error: unknown): unknown {
   if (error instanceof RuntimeError && error.code === 'MIGRATION_FAILED') return error
-  const cause = error instanceof Error ? error.message : String(error)
+  const said = saidByDatabase(error).replace(/\.?$/, '.')
   return new RuntimeError(
     'MIGRATION_FAILED',
     migration === undefined
-      ? `The migrations of ${owner} could not begin: ${cause}`
-      : `Migration "${migration}" of ${owner} failed: ${cause}`,
+      ? `The migrations of ${owner} could not begin: ${said}`
+      : `Migration "${migration}" of ${owner} failed: ${said}`,
     {
-      hint: 'The database kept nothing of the migration. Correct what the message names and start again.',
+      hint: `The database kept nothing of the migration. ${makeRoomOr(said, 'Correct what the message names.')} Then start again.`,
       cause: error,
     },
   )

@@ -14,7 +14,7 @@ import {
 import { channelMigrations, channelsOwner } from './channels/hearers.ts'
 import type { BusState } from './channels/bus-line.ts'
 import type { DataDir } from './data-dir.ts'
-import { isConnectionError, isRefusal } from './database-errors.ts'
+import { isConnectionError, isRefusal, makeRoomOr } from './database-errors.ts'
 import { migrate } from './migrate.ts'
 import { giveBackPages } from './sqlite/free-pages.ts'
 import { isDatabaseOpen, refuseNewerDatabase } from './sqlite/older-node.ts'
@@ -172,7 +172,10 @@ async function openInDir(dataDir: DataDir): Promise<DatabaseSync> {
   } catch (error) {
     if (error instanceof RuntimeError || !(error instanceof Error)) throw error
     throw new RuntimeError('DATA_DIR_UNUSABLE', `${path} cannot be opened: ${error.message}.`, {
-      hint: 'Restore it from a backup, or move it away to start with an empty database.',
+      hint: makeRoomOr(
+        error.message,
+        'Restore it from a backup, or move it away to start with an empty database.',
+      ),
       cause: error,
     })
   }
