@@ -16,7 +16,16 @@ export function composeTurn(records: readonly PluginRecord[]): TurnOnion {
     .filter((record) => record.base && record.definition.middleware?.turn)
     .map((record): Layer<TurnCalling, void> => {
       const layer = record.definition.middleware!.turn!
-      return ({ turn }, next) => (isOpen(record) ? layer(turnContext(record, turn), next) : next())
+      return async ({ turn }, next) => {
+        if (!isOpen(record)) return next()
+        let isPassed = false
+        await layer(turnContext(record, turn), () => ((isPassed = true), next()))
+        // The user would read nothing, as if the model had nothing to say.
+        if (!isPassed)
+          throw new Error(
+            `middleware.turn of ${record.name} neither called next() nor threw what the user is to read.`,
+          )
+      }
     })
   return onion(layers, ({ core }) => core())
 }
