@@ -39,6 +39,12 @@ export function meant(word: string, candidates: Iterable<string>): string {
   return candidate === undefined ? '' : `Did you mean "${candidate}"?`
 }
 
+/** The closest candidate as a sentence, or where none is close those that there are: the next step after a word that is no name. */
+export function knownInstead(word: string, candidates: readonly string[]): string {
+  const known = candidates.slice(0, mostCompared).join(', ')
+  return meant(word, candidates) || (known ? `There are ${known}.` : 'There is none.')
+}
+
 /** How many insertions, deletions, replacements and swaps of neighbours lead from one word to the other; at most `limit`. */
 function editDistance(a: string, b: string, limit: number): number {
   let beforeLast: number[] = []

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
 import type { AnyDefinition, AnyJob, Schema } from '../plugin.ts'
-import { meant } from './did-you-mean.ts'
+import { knownInstead } from './did-you-mean.ts'
 import { isSchema, isWhole, shown } from './tools/tools.ts'
 
 /** How often a job is tried when its definition does not say. */
@@ -32,7 +32,7 @@ export function everyMs(every: unknown): number | undefined {
 }
 
 /** A fault of a job, as boot tells it. */
-export const jobFault = (plugin: string, job: string, message: string, hint?: string) =>
+export const jobFault = (plugin: string, job: string, message: string, hint: string) =>
   new RuntimeError('JOB_INVALID', `Plugin ${plugin}: the job "${job}" ${message}`, { hint })
 
 /** Faults of a plugin's jobs that can be seen without a parser of cron texts. */
@@ -49,7 +49,7 @@ export function checkJobs({ name: plugin, jobs }: AnyDefinition): RuntimeError[]
   )
 }
 
-type Complaint = readonly [message: string, hint?: string]
+type Complaint = readonly [message: string, hint: string]
 
 function complaintsOf(name: string, job: AnyJob): Complaint[] {
   if (!jobName.test(name))
@@ -58,8 +58,9 @@ function complaintsOf(name: string, job: AnyJob): Complaint[] {
     return [[`is ${shown(job)}.`, 'It is an object with a "run".']]
   const faults: Complaint[] = Object.keys(job)
     .filter((key) => !fields.includes(key))
-    .map((key) => [`has "${key}", which is not a field of a job.`, meant(key, fields)])
-  if (typeof job.run !== 'function') faults.push(['has no run function.'])
+    .map((key) => [`has "${key}", which is not a field of a job.`, knownInstead(key, fields)])
+  if (typeof job.run !== 'function')
+    faults.push(['has no run function.', 'Write run: (input, ctx) => { … }.'])
   const { input, attempts, timeoutMs } = job
   if (input !== undefined && !isSchema(input))
     faults.push(['has an "input" that is not a schema.', 'Write z.object({ … }).'])
@@ -93,6 +94,10 @@ function takesNothing(input: Schema): boolean {
 export const isScheduled = ({ every, cron }: AnyJob): boolean =>
   every !== undefined || cron !== undefined
 
+/** What to write for a `cron` that cannot be read, or never comes. */
+export const cronForm =
+  'Write five fields (minute, hour, day, month, weekday), six with seconds before them, or @daily and its like.'
+
 function scheduleFaults({ every, cron, timezone }: AnyJob): Complaint[] {
   if (every !== undefined && cron !== undefined)
     return [['has both "every" and "cron".', 'A job has one schedule: drop one of them.']]
@@ -103,10 +108,7 @@ function scheduleFaults({ every, cron, timezone }: AnyJob): Complaint[] {
       'Write a number and s, m, h or d, such as "15m", or milliseconds: from 1 second to 366 days.',
     ])
   if (cron !== undefined && !isCronText(cron))
-    faults.push([
-      `has "cron" of ${shown(cron)}.`,
-      'Write five fields (minute, hour, day, month, weekday), six with seconds before them, or @daily and its like.',
-    ])
+    faults.push([`has "cron" of ${shown(cron)}.`, cronForm])
   if (timezone === undefined) return faults
   if (cron === undefined)
     faults.push([

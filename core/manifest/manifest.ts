@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { RuntimeError } from '../errors.ts'
 import type { AnyDefinition, AnyPlugin } from '../plugin.ts'
-import { meant } from './did-you-mean.ts'
-import { faultOf } from './faults.ts'
+import { knownInstead } from './did-you-mean.ts'
 import { checkJobs } from './jobs.ts'
 import { isForeign } from './load-order.ts'
 import { checkModels } from './models.ts'
@@ -24,13 +23,9 @@ const manifestSchema = z.object({
   name: z
     .string()
     .max(40)
-    // The example stands without quotes: whoever makes a plugin of that name must not find it named in the kernel.
-    .regex(
-      /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/,
-      'lower-case words joined by hyphens, such as field-notes',
-    ),
+    .regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/),
   version: z.string().min(1).optional(),
-  summary: z.string().trim().min(1, 'one sentence that the agent chooses by').max(300),
+  summary: z.string().trim().min(1).max(300),
   whenToUse: sentences,
   whenNotToUse: sentences,
   examples: sentences,
@@ -38,7 +33,7 @@ const manifestSchema = z.object({
   can: z
     .string()
     .max(100)
-    .regex(/^[a-z][a-z0-9-]*\/[a-z0-9-]+$/, 'an ability such as "archive/open"')
+    .regex(/^[a-z][a-z0-9-]*\/[a-z0-9-]+$/)
     .optional(),
   visibility: z.enum(['always', 'on-demand', 'silent']).optional(),
   stability: z.enum(['stable', 'beta', 'experimental']).optional(),
@@ -57,6 +52,20 @@ const manifestSchema = z.object({
     .optional(),
   defaultState: z.enum(['on', 'off', 'development']).optional(),
 })
+
+const sentencesForm = 'It is a list of sentences: ["The user asks for …"].'
+/** What each key is that is not one of a few words. */
+const forms: Partial<Record<PropertyKey, string>> = {
+  // The example stands without quotes: whoever makes a plugin of that name must not find it named in the kernel.
+  name: 'It is lower-case words joined by hyphens, such as field-notes: at most 40 characters.',
+  version: 'It is a text such as "0.1.0".',
+  summary: 'It is one sentence that the agent chooses by, of at most 300 characters.',
+  whenToUse: sentencesForm,
+  whenNotToUse: sentencesForm,
+  examples: sentencesForm,
+  tags: 'It is a list of words.',
+  can: 'It is an ability such as "archive/open".',
+}
 
 const sections = [
   'env',
@@ -100,25 +109,13 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
         hint: 'Pass what definePlugin returned; check that the file has a default export.',
       }),
     ]
-  const name = String(definition.name)
+  const name = typeof definition.name === 'string' ? definition.name : 'without a name'
   const sound = readable(plugin).definition
   const fault = (message: string, hint?: string) =>
     new RuntimeError('MANIFEST_INVALID', `Plugin ${name}: ${message}`, { hint })
   const faults: RuntimeError[] = checkSections(definition)
 
-  for (const key of Object.keys(definition))
-    if (!knownKeys.includes(key))
-      faults.push(fault(`"${key}" is not a key of a plugin.`, meant(key, knownKeys)))
-
-  const parsed = manifestSchema.safeParse(definition)
-  for (const issue of parsed.error?.issues ?? []) {
-    const { path: key, message } = faultOf(issue)
-    const value = issue.path.reduce<unknown>(
-      (at, part) => (at as Record<PropertyKey, unknown>)?.[part],
-      definition,
-    )
-    faults.push(fault(`"${key}" is ${JSON.stringify(value) ?? 'missing'}. ${message}.`))
-  }
+  for (const complaint of keyComplaints(definition)) faults.push(fault(...complaint))
 
   for (const key of ['requires', 'uses'] as const)
     for (const entry of foreignEntries(definition[key])) {
@@ -136,10 +133,7 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
   for (const key of Object.keys(sound.middleware ?? {}))
     if (!middlewareKinds.includes(key))
       faults.push(
-        fault(
-          `"${key}" is not a kind of middleware.`,
-          meant(key, middlewareKinds) || 'The kinds are http, turn, model and tool.',
-        ),
+        fault(`"${key}" is not a kind of middleware.`, knownInstead(key, middlewareKinds)),
       )
 
   faults.push(...checkState(name, sound.state ?? {}))
@@ -162,6 +156,24 @@ export function checkManifest(plugin: AnyPlugin): RuntimeError[] {
     )
   return faults
 }
+
+/** What is wrong with the keys in which a plugin describes itself, and which keys there are not, with what to write instead. */
+function* keyComplaints(definition: object): Generator<readonly [message: string, hint: string]> {
+  for (const key of Object.keys(definition))
+    if (!knownKeys.includes(key))
+      yield [`"${key}" is not a key of a plugin.`, knownInstead(key, knownKeys)]
+  for (const issue of manifestSchema.safeParse(definition).error?.issues ?? []) {
+    const value = issue.path.reduce(fieldOf, definition)
+    const words = issue.code === 'invalid_value' ? issue.values.map(String) : []
+    yield [
+      `"${issue.path.join('.')}" is ${value === undefined ? 'missing' : shownValue(value)}.`,
+      forms[issue.path[0] ?? ''] ?? knownInstead(shownValue(value), words),
+    ]
+  }
+}
+
+const fieldOf = (at: unknown, key: PropertyKey): unknown =>
+  (at as Record<PropertyKey, unknown> | undefined)?.[key]
 
 /** Faults of the sections that a function may make, and of what the plugin tells pages. */
 const checkMade = (name: string, { runs, models, headers, views }: AnyDefinition) => [
@@ -211,10 +223,7 @@ export function checkRuns(plugin: string, runs: unknown): RuntimeError[] {
   return Object.entries(runs).flatMap(([key, value]) => {
     if (!runKinds.includes(key))
       return [
-        fault(
-          `"runs" has "${key}", which is none of its functions.`,
-          meant(key, runKinds) || 'They are admit, begin, wants and end.',
-        ),
+        fault(`"runs" has "${key}", which is none of its functions.`, knownInstead(key, runKinds)),
       ]
     return value === undefined || typeof value === 'function'
       ? []

@@ -146,6 +146,38 @@ describe('a section that is not of its kind stops the boot with a sentence', () 
     expect(faults).toMatchObject([{ code, message: expect.stringContaining(sentence) }])
   })
 
+  it.each<[sentence: string, hint: string, more: object]>([
+    ['Plugin without a name: "name" is missing.', 'such as field-notes', { name: undefined }],
+    ['Plugin without a name: "name" is 5n.', 'such as field-notes', { name: 5n }],
+    ['Plugin My Plugin: "name" is "My Plugin".', 'joined by hyphens', { name: 'My Plugin' }],
+    ['Plugin p: "summary" is missing.', 'one sentence that the agent', { summary: undefined }],
+    ['Plugin p: "summary" is a function.', 'one sentence that the agent', { summary: run }],
+    ['Plugin p: "whenToUse" is "Now."', 'a list of sentences', { whenToUse: 'Now.' }],
+    ['Plugin p: "tags.1" is 5.', 'a list of words', { tags: ['a', 5] }],
+    [
+      'Plugin p: "visibility" is "ondemand".',
+      'Did you mean "on-demand"?',
+      { visibility: 'ondemand' },
+    ],
+    [
+      'Plugin p: "visibility" is "no".',
+      'There are always, on-demand, silent.',
+      { visibility: 'no' },
+    ],
+    [
+      'Plugin p: "When" is not a key',
+      'There are name, version, summary, whenToUse,',
+      { When: 'x' },
+    ],
+    ['it has "handler", which is not a field of a route', 'run.', route({ handler: run })],
+    ['has no run function', 'Write run:', { jobs: { j: {} } }],
+    ['has "cron" of "99 * * * *"', 'five fields', { jobs: { j: { cron: '99 * * * *', run } } }],
+  ])('and each says what to write instead: %s', async (sentence, hint, more) => {
+    const { faults } = await faultsOf(more)
+    expect(faults[0]?.message).toContain(sentence)
+    expect(faults[0]?.hint).toContain(hint)
+  })
+
   it('beside all the other faults that there are', async () => {
     const { faults } = await faultsOf({ state: { n: 5 }, tools: null, env: 7, colour: 'red' })
     expect(faults.map(({ message }) => message).sort()).toEqual([

@@ -1,5 +1,5 @@
 import type { AnySubAgent, AnyTool, TurnTool, WrittenRoute } from '../../plugin.ts'
-import { meant } from '../did-you-mean.ts'
+import { didYouMean, knownInstead } from '../did-you-mean.ts'
 
 /** The names of the fields of a type: the compiler refuses one too many and one too few. */
 const namesOf = <T>(fields: Record<keyof T, true>): readonly string[] => Object.keys(fields)
@@ -71,9 +71,11 @@ const known = {
 export function* unknownFields(
   kind: keyof typeof known,
   entry: object,
-): Generator<readonly [message: string, hint?: string]> {
+): Generator<readonly [message: string, hint: string, isMisspelt: boolean]> {
   const names = known[kind]
   for (const [field, value] of Object.entries(entry))
-    if (value !== undefined && !names.includes(field))
-      yield [`has "${field}", which is not a field of a ${kind}`, meant(field, names)]
+    if (value !== undefined && !names.includes(field)) {
+      const message = `has "${field}", which is not a field of a ${kind}`
+      yield [message, knownInstead(field, names), didYouMean(field, names) !== undefined]
+    }
 }

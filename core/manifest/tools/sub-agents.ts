@@ -1,6 +1,6 @@
 import { RuntimeError } from '../../errors.ts'
 import type { AnyDefinition, AnyPlugin, AnySubAgent, AnyTool } from '../../plugin.ts'
-import { meant } from '../did-you-mean.ts'
+import { knownInstead } from '../did-you-mean.ts'
 import { unknownFields } from './known-fields.ts'
 import { requirementsOf, usesOf } from '../load-order.ts'
 import { isSchema, isWhole, argumentsType, longestToolMs, shown } from './tools.ts'
@@ -89,7 +89,7 @@ function* toolFaults(
     if (!Object.hasOwn(tools, tool))
       yield [
         `lists the tool "${tool}", which the plugin does not have.`,
-        meant(tool, Object.keys(tools)),
+        knownInstead(tool, Object.keys(tools)),
       ]
 }
 
@@ -135,5 +135,8 @@ function lacking(
     tool.startsWith('call_') && Object.hasOwn(definition.subAgents ?? {}, tool.slice(5))
   return isSubAgent
     ? [`borrows "${tool}" of ${name}, which is a sub-agent.`, 'Only tools can be borrowed.']
-    : [`borrows "${tool}" of ${name}, which has no such tool.`, meant(tool, Object.keys(tools))]
+    : [
+        `borrows "${tool}" of ${name}, which has no such tool.`,
+        knownInstead(tool, Object.keys(tools)),
+      ]
 }

@@ -1,6 +1,6 @@
 import type { Cron } from 'croner'
 import type { RuntimeError } from '../../errors.ts'
-import { checkJobs, everyMs, isScheduled, jobFault } from '../../manifest/jobs.ts'
+import { checkJobs, cronForm, everyMs, isScheduled, jobFault } from '../../manifest/jobs.ts'
 import type { AnyJob } from '../../plugin.ts'
 import { isActive, type PluginRecord } from '../base/plugin-record.ts'
 
@@ -38,7 +38,8 @@ export async function readPlans(
         if (plan) plans.set(`${plugin}.${name}`, plan)
       } catch (thrown) {
         const why = thrown instanceof Error ? thrown.message : String(thrown)
-        faults.push(jobFault(plugin, name, `has "cron" of ${JSON.stringify(job.cron)}: ${why}`))
+        const message = `has "cron" of ${JSON.stringify(job.cron)}: ${why}`
+        faults.push(jobFault(plugin, name, message, cronForm))
       }
     }
   }

@@ -232,7 +232,8 @@ function readTool(given: unknown): { readonly tool: AnyTool; readonly schema: un
   if (typeof run !== 'function') return 'has no run function'
   if (parameters === undefined) return 'has no "parameters"'
   // The tool may be an object of a class, with fields of its own: only what looks misspelt is a fault.
-  for (const [message, hint] of unknownFields('tool of toolsFor', given)) if (hint) return message
+  for (const [message, , isMisspelt] of unknownFields('tool of toolsFor', given))
+    if (isMisspelt) return message
   const tool: AnyTool = {
     description,
     // The schema is data for the model alone: the kernel only checks that a call brings an object.
