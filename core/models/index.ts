@@ -30,6 +30,7 @@ export {
   type SummaryLine,
 } from '../runtime/model/window/summary-request.ts'
 export { unquote } from '../runtime/base/quote.ts'
+export { wholeJson } from '../runtime/base/safe-json.ts'
 export type { AnswerFraming } from '../runtime/model/transport/answer.ts'
 export { callName, callSlots, type CallPiece } from '../runtime/model/transport/call-slots.ts'
 export { withForcedTool } from '../runtime/model/transport/forced-tool.ts'

@@ -3,6 +3,7 @@ import { RuntimeError } from '../errors.ts'
 import type { Resolve } from '../runtime/outbound/guard.ts'
 import { requestOutside } from '../runtime/outbound/request.ts'
 import { fieldsIn } from '../runtime/base/fields.ts'
+import { wholeJson } from '../runtime/base/safe-json.ts'
 import { retryAfterOf } from './retry-after.ts'
 import { keyOf, type Secret } from './secret.ts'
 import { signatureOf } from './signature.ts'
@@ -113,7 +114,7 @@ function contentOf(body: unknown): string | Uint8Array {
 function asJson(body: unknown): string {
   try {
     const text: string | undefined = JSON.stringify(body)
-    if (text !== undefined) return text
+    if (text !== undefined) return wholeJson(text)
   } catch (cause) {
     throw invalid('The body of the webhook cannot be written as JSON.', cause)
   }

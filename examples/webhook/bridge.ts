@@ -30,7 +30,7 @@ export default definePlugin({
       if (run.origin !== 'bridge') return
       const { question } = z.object({ question: z.string() }).parse(run.metadata)
       // A job takes 64 KiB, and JSON may write a letter in six bytes.
-      const text = (await run.reply()).slice(0, 10_000)
+      const text = (await run.reply()).slice(0, 10_000).toWellFormed()
       const answer = { question, status: run.status, text }
       await jobs.later('answer', answer, { key: run.runId })
     },

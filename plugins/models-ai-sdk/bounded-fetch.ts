@@ -1,12 +1,16 @@
+import { wholeJson } from '#core/models'
+
 /** The most bytes of one answer, unpacked: four times what the JSON of the longest answers takes. */
 const mostBytes = 64 * 1024 * 1024
 
 /**
  * The global fetch, which reads an answer no further than an answer may be long. Packages of the AI SDK hold an event until its end has
- * come, and the global fetch unpacks what is compressed, so a few bytes of a server could otherwise fill the memory.
+ * come, and the global fetch unpacks what is compressed, so a few bytes of a server could otherwise fill the memory. What it sends has no
+ * half of a surrogate pair, for which servers refuse a request.
  */
 export const boundedFetch: typeof fetch = async (input, init) => {
-  const response = await fetch(input, init)
+  const body = typeof init?.body === 'string' ? { body: wholeJson(init.body) } : {}
+  const response = await fetch(input, { ...init, ...body })
   if (!response.body) return response
   let bytes = 0
   const counted = new TransformStream<Uint8Array, Uint8Array>({

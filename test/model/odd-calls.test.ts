@@ -1,14 +1,16 @@
 import { expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { type AnyPlugin, definePlugin } from '#core'
 import { fakeProvider, testApp } from '#core/testing'
 import { dialects, envOf, type Dialect } from '../support/dialects.ts'
 
 const ofOwnWires = dialects.filter(({ id }) => !id.startsWith('ai-sdk/'))
 
 /** A server with a strict provider of this dialect. */
-async function opened(dialect: Dialect) {
+async function opened(dialect: Dialect, plugins: readonly AnyPlugin[] = []) {
   const provider = await fakeProvider(dialect.rules)
   onTestFinished(() => provider.close())
-  const app = await testApp({ plugins: [], env: envOf([{ dialect, provider }]) })
+  const app = await testApp({ plugins, env: envOf([{ dialect, provider }]) })
   onTestFinished(() => app.close())
   return { provider, app, user: await app.user('ann') }
 }
@@ -33,6 +35,38 @@ it.each(ofOwnWires)(
     expect(provider.refusals).toEqual([])
   },
 )
+
+// As a text is that was cut in the middle of an emoji: a provider refuses every later request that holds the half.
+it.each(dialects)('half of an emoji ends no session: $name', async (dialect) => {
+  const half = '🌍'.slice(0, 1)
+  const cut = definePlugin({
+    name: 'cut',
+    summary: 'Cuts texts.',
+    visibility: 'always',
+    prompt: () => `You cut ${half}.`,
+    tools: {
+      cut_text: {
+        description: 'Cuts a text.',
+        effect: 'read',
+        input: z.object({ text: z.string() }),
+        run: () => `cut ${half}`,
+      },
+    },
+  })
+  const { provider, user } = await opened(dialect, [cut])
+  const escaped = String.raw`a\ud800 \\ud800 🌍`
+  const calls = [{ name: 'cut_text', args: { text: escaped } }]
+  provider.answer({ reasoning: 'Hm.', calls }, `No ${half}.`)
+  const said = await user.say('Cut')
+  expect(provider.refusals).toEqual([])
+  expect(said.status).toBe('finished')
+  provider.answer('Still here.')
+  expect((await user.say(escaped, { sessionId: said.sessionId })).status).toBe('finished')
+  expect(provider.refusals).toEqual([])
+  const sent = provider.requests.at(-1)?.text
+  expect(sent).toContain('cut \ufffd')
+  expect(sent).toContain(JSON.stringify(escaped).slice(1, -1))
+})
 
 // As half a call: the model wrote the arguments badly, or ran out of tokens in their midst.
 it.each(ofOwnWires)('arguments that are no JSON end no session: $name', async (dialect) => {

@@ -39,6 +39,20 @@ async function plainServer(handle: (socket: Socket) => void) {
 }
 
 describe('deliver', () => {
+  // A receiver with a strict parser, such as this runtime, refuses halves for good.
+  it('sends no half of an emoji, and leaves whole ones and written escapes as they are', async () => {
+    await using receiver = await fakeWebhook()
+    const { url, secret } = receiver
+    const half = '🌍'.slice(0, 1)
+    const kept = String.raw`🌍 \ud83d \\ud83d \ud83d\ude00`
+    const body = { [`a${half}`]: [half, `\\${half}`, `${half}${half}🌍`], kept }
+    await deliver(url, body, { id: 'msg_1', secret })
+    expect((await receiver.next()).body).toEqual({
+      'a\ufffd': ['\ufffd', '\\\ufffd', '\ufffd\ufffd🌍'],
+      kept,
+    })
+  })
+
   it('sends what the published library of Standard Webhooks reads', async () => {
     for (const secret of [
       `whsec_${Buffer.from('k'.repeat(24)).toString('base64')}`,

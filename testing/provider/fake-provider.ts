@@ -149,7 +149,8 @@ export class FakeProvider implements AsyncDisposable {
     const [next = this.otherwise] = this.#answers
     // A server that is out of order says so before it reads the request.
     if (!isFailure(next) && this.rules.strict !== false) {
-      const refusal = wire.refusal(request, this.#provider) ?? unstreamed(wire, request)
+      const refusal =
+        halved(wire, request) ?? wire.refusal(request, this.#provider) ?? unstreamed(wire, request)
       if (refusal) {
         this.refusals.push(refusal.message)
         return sendJson(response, refusal.status, refusal.body)
@@ -198,6 +199,13 @@ const isFailure = (answer: ProviderAnswer): answer is ProviderFailure =>
 function speakerOf(pathname: string, { headers }: ProviderRequest): Wire {
   if (headers['anthropic-version']) return messages
   return pathname.startsWith('/v1beta/') || headers['x-goog-api-key'] ? generateContent : chat
+}
+
+/** Why a request is refused that holds half of a surrogate pair: strict parsers take it for no JSON. */
+function halved(wire: Wire, { body }: ProviderRequest) {
+  if (!/(?<!\\)(?:\\\\)*\\ud/.test(JSON.stringify(body))) return undefined
+  const message = 'The request body is not valid JSON: no low surrogate in string.'
+  return { status: 400, message, body: wire.error(400, message) }
 }
 
 /** Why a request for one whole answer is refused: the fake streams. */

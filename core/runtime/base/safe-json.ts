@@ -174,3 +174,20 @@ function place(text: string, position: number): string {
   const line = before.split('\n').length
   return `position ${position} (line ${line}, column ${position - before.lastIndexOf('\n')})`
 }
+
+/** Half of a surrogate pair, as `JSON.stringify` writes it. A pair may stand there as two escapes, too. */
+const escapes =
+  /(?<!\\)((?:\\\\)*)(\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\ud[89a-f][0-9a-f]{2})/g
+const pair = '\\ud83d\\ude00'.length
+
+/**
+ * JSON that every server can read. A text that was cut in the middle of an emoji ends in half a pair, for which
+ * `JSON.stringify` has an escape and strict parsers have a refusal; in its place stands the character for what cannot be shown.
+ */
+export function wholeJson(json: string): string {
+  if (!json.includes('\\ud')) return json
+  return json.replace(
+    escapes,
+    (_, before: string, found: string) => before + (found.length === pair ? found : '\ufffd'),
+  )
+}

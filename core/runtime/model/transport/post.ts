@@ -7,6 +7,7 @@ import type {
 } from 'node:http'
 import { urlToHttpOptions } from 'node:url'
 import { RuntimeError } from '../../../errors.ts'
+import { wholeJson } from '../../base/safe-json.ts'
 import { modelFault } from './model-fault.ts'
 import { nodeHttp } from '../../base/node-http.ts'
 
@@ -63,7 +64,8 @@ export function poster(url: URL, headers: Readonly<Record<string, string>>, addr
   agents.set(url.protocol, agent)
   const options: RequestOptions = { ...urlToHttpOptions(url), agent }
   const server = { host: url.host, address }
-  return async (body, signal, patience, further) => {
+  return async (given, signal, patience, further) => {
+    const body = given === undefined ? undefined : wholeJson(given)
     const length = body === undefined ? undefined : { 'content-length': Buffer.byteLength(body) }
     const method = length ? 'POST' : 'GET'
     const open = () =>
