@@ -173,6 +173,7 @@ function Chat({ oracleDid, overrides, sessionId: given, onSession, hasThreads }:
   }, [made])
   const keys = (
     <Shortcuts
+      frame={frame}
       onNew={() => {
         begin()
         writing.write()

@@ -1,4 +1,5 @@
-import { lazy, Suspense, useEffect, useRef, useState } from 'react'
+import { lazy, type RefObject, Suspense, useEffect, useState } from 'react'
+import { useLatest } from '../react/use-latest.ts'
 
 /** The list of the keys is fetched when somebody asks for it. */
 const Keys = lazy(async () => ({ default: (await import('./keys.tsx')).Keys }))
@@ -7,29 +8,37 @@ const Keys = lazy(async () => ({ default: (await import('./keys.tsx')).Keys }))
 export interface ShortcutsProps {
   readonly onNew?: () => void
   readonly onSearch?: () => void
+  /** What is of this chat: keys that are pressed in another chat of the page are that one's. */
+  readonly frame?: RefObject<HTMLElement | null>
 }
 
-function isField(target: EventTarget | null): boolean {
-  const { tagName, isContentEditable }: { tagName?: unknown; isContentEditable?: unknown } =
-    Object(target)
-  return isContentEditable === true || /^(input|textarea|select)$/i.test(String(tagName))
-}
+const fields = 'input, textarea, select, [contenteditable]:not([contenteditable=false])'
 
 /** The keys of a chat: Ctrl or ⌘ with K and Shift+O anywhere, and `?` outside of fields, which lists them. */
-export function Shortcuts({ onNew, onSearch }: ShortcutsProps) {
+export function Shortcuts(props: ShortcutsProps) {
   const [isOpen, setOpen] = useState(false)
-  const latest = useRef({ onNew, onSearch })
-  latest.current = { onNew, onSearch }
+  const latest = useLatest(props)
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
+      const { onNew, onSearch, frame } = latest.current
       const { key, shiftKey, ctrlKey, metaKey, target, isComposing } = event
       if (isComposing) return
-      const act = ctrlKey || metaKey ? withCommand(key, shiftKey, latest.current) : undefined
-      if (act) {
-        event.preventDefault()
-        act()
-      } else if (key === '?' && !isField(target)) setOpen((was) => !was)
-      else if (key === 'Escape') setOpen(false)
+      if (key === 'Escape') setOpen(false)
+      // What is pressed outside of all chats is for the first of them, unless the page has taken it.
+      const at = (selector: string) => (target as Partial<Element>).closest?.(selector)
+      const chat = at('.oc-chat')
+      if (event.defaultPrevented || (chat && frame && chat !== frame.current)) return
+      const wanted = ctrlKey || metaKey ? key.toLowerCase() : ''
+      const list = () => setOpen((was) => !was)
+      const act =
+        wanted === 'k' && !shiftKey
+          ? onSearch
+          : wanted === 'o' && shiftKey
+            ? onNew
+            : !wanted && key === '?' && !at(fields) && list
+      if (!act) return
+      event.preventDefault()
+      act()
     }
     window.addEventListener('keydown', pressed)
     return () => window.removeEventListener('keydown', pressed)
@@ -40,14 +49,4 @@ export function Shortcuts({ onNew, onSearch }: ShortcutsProps) {
       <Keys onClose={() => setOpen(false)} />
     </Suspense>
   )
-}
-
-function withCommand(
-  key: string,
-  shiftKey: boolean,
-  { onNew, onSearch }: ShortcutsProps,
-): (() => void) | undefined {
-  if (key.toLowerCase() === 'k' && !shiftKey) return onSearch
-  if (key.toLowerCase() === 'o' && shiftKey) return onNew
-  return undefined
 }

@@ -43,13 +43,15 @@ const framed = Object.fromEntries(
 )
 const components: Partial<kit.Components> | undefined = query.has('framed') ? framed : undefined
 
-/** Shows the chat of a wallet; a test calls it, or asks for a wallet in the page's address. */
-function show(wallet: Omit<IOraclesProviderProps, 'children'>): void {
+/** Shows the chat of each wallet; a test calls it, or asks for a wallet in the page's address. */
+function show(...wallets: Omit<IOraclesProviderProps, 'children'>[]): void {
   root.render(
     <StrictMode>
-      <OraclesProvider {...wallet} history={history} keepTokens={keepTokens}>
-        <kit.OracleChat {...{ oracleDid, overrides, sessionId, components }} />
-      </OraclesProvider>
+      {wallets.map((wallet, nth) => (
+        <OraclesProvider key={nth} {...wallet} history={history} keepTokens={keepTokens}>
+          <kit.OracleChat {...{ oracleDid, overrides, sessionId, components }} />
+        </OraclesProvider>
+      ))}
     </StrictMode>,
   )
 }
