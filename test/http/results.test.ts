@@ -21,6 +21,7 @@ describe('what a handler returns', () => {
     ['null', null, null],
     ['nothing', undefined, {}],
     ['a date', new Date(0), '1970-01-01T00:00:00.000Z'],
+    ['half of an emoji', { ['a\ud83c']: '\ud83c' }, { 'a\ufffd': '\ufffd' }],
     ['a map, which JSON cannot show', new Map([[1, 2]]), {}],
   ])('is JSON with 200: %s', async (_, value, body) => {
     const server = await edge({

@@ -181,7 +181,7 @@ const escapes =
 const pair = '\\ud83d\\ude00'.length
 
 /**
- * JSON that every server can read. A text that was cut in the middle of an emoji ends in half a pair, for which
+ * JSON that every parser can read. A text that was cut in the middle of an emoji ends in half a pair, for which
  * `JSON.stringify` has an escape and strict parsers have a refusal; in its place stands the character for what cannot be shown.
  */
 export function wholeJson(json: string): string {

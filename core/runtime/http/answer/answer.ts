@@ -1,4 +1,5 @@
 import type { Context } from 'koa'
+import { wholeJson } from '../../base/safe-json.ts'
 import { hasBody } from '../read/body.ts'
 import { isUnchanged } from './etag.ts'
 import { Reply } from './reply.ts'
@@ -27,7 +28,7 @@ export function toAnswer(value: unknown, status: number): Answer {
 }
 
 /** JSON.stringify has no text for a function or a symbol, its types notwithstanding. */
-const toJson = (value: unknown) => (JSON.stringify(value) as string | undefined) ?? '{}'
+const toJson = (value: unknown) => wholeJson((JSON.stringify(value) as string | undefined) ?? '{}')
 
 /** Whether the handler took the answer into its own hands through `ctx.koa`. */
 export function isAnswered({ body, respond, res }: Context): boolean {
