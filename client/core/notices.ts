@@ -132,10 +132,11 @@ export class UserNotices extends Store<NoticesSnapshot> {
   /** Marks notices as seen, in the list at once. */
   markSeen = async (seen: Seen): Promise<void> => {
     const seenAt = new Date().toISOString()
-    const notices = this.getSnapshot().notices.map((notice) =>
-      !notice.seenAt && isMeant(notice, seen) ? { ...notice, seenAt } : notice,
-    )
-    this.set({ notices })
+    this.set({
+      notices: this.getSnapshot().notices.map((notice) =>
+        isMeant(notice, seen) ? { seenAt, ...notice } : notice,
+      ),
+    })
     const { unread } = await this.#ask<{ unread: number }>('/notices/seen', { body: seen })
     this.set({ unread })
   }

@@ -89,9 +89,8 @@ export class Outbox extends Store<OutboxSnapshot> {
   }
 
   protected mount(): void {
-    const heard = ({ key, newValue }: StorageEvent) => {
+    const heard = ({ key }: StorageEvent) => {
       if (key !== null && key !== this.#key) return
-      this.#learn(newValue)
       this.#look()
       clearTimeout(this.#later)
       this.#later = setTimeout(() => this.#drain(), othersMs)
@@ -102,7 +101,6 @@ export class Outbox extends Store<OutboxSnapshot> {
       stop()
       window.removeEventListener('storage', heard)
     }
-    this.#look()
     this.#drain()
   }
 
@@ -114,7 +112,7 @@ export class Outbox extends Store<OutboxSnapshot> {
 
   /** Takes words, and sends them as soon as may be. False where too many wait already. */
   add(sessionId: string, text: string, attachments: readonly Attachment[] = []): boolean {
-    const entries = this.#read()
+    const entries = this.#look()
     if (entries.filter((one) => one.sessionId === sessionId).length >= mostPerSession) return false
     const entry = {
       id: newId(),
@@ -131,7 +129,7 @@ export class Outbox extends Store<OutboxSnapshot> {
   /** Keeps words from being sent while somebody changes them. */
   hold(id: string): void {
     const heldUntil = Date.now() + longestHoldMs
-    this.#write(this.#read().map((one) => (one.id === id ? { ...one, heldUntil } : one)))
+    this.#write(this.#look().map((one) => (one.id === id ? { ...one, heldUntil } : one)))
   }
 
   /** Lets go of words that were held, changed or as they were, and sends them. */
@@ -143,7 +141,7 @@ export class Outbox extends Store<OutboxSnapshot> {
   /** Lets go of words that were held, and sends nothing: a page that goes leaves that to the next one. */
   letGo(id: string, text?: string): void {
     this.#write(
-      this.#read().map((one) => {
+      this.#look().map((one) => {
         const { heldUntil: _, ...free } = one
         return one.id !== id ? one : text?.trim() ? { ...free, text } : free
       }),
@@ -167,7 +165,7 @@ export class Outbox extends Store<OutboxSnapshot> {
   }
 
   #drain(): void {
-    for (const name of new Set(this.#read().map(({ sessionId }) => sessionId))) this.#begin(name)
+    for (const name of new Set(this.#look().map(({ sessionId }) => sessionId))) this.#begin(name)
   }
 
   /** Begins to send the words of one conversation, unless that is under way. */
@@ -191,7 +189,7 @@ export class Outbox extends Store<OutboxSnapshot> {
   async #sendAll(name: string, sending: Sending): Promise<void> {
     for (;;) {
       // Nothing overtakes what was said before in the same conversation.
-      const entry = this.#read().find(({ sessionId }) => sessionId === name)
+      const entry = this.#look().find(({ sessionId }) => sessionId === name)
       if (!entry) return
       const heldMs = Math.min(longestHoldMs, (entry.heldUntil ?? 0) - Date.now())
       // A page that held words may be gone: they go out when their time is over.
@@ -235,7 +233,7 @@ export class Outbox extends Store<OutboxSnapshot> {
     const stop = chat.subscribe(look)
     try {
       while (isBusy()) await change(chat)
-      if (!this.#read().some((one) => one.id === id)) return undefined
+      if (!this.#look().some((one) => one.id === id)) return undefined
       await chat.sendMessage(text, undefined, {
         requestId: id,
         ...(attachments && { attachments }),
@@ -262,8 +260,7 @@ export class Outbox extends Store<OutboxSnapshot> {
         this.#overrides,
       )
       this.#tell(sessionId, { sending: id })
-      this.#write(this.#read().map((one) => (one.sessionId === name ? { ...one, sessionId } : one)))
-      this.set({ made: new Map([...this.getSnapshot().made, [name, sessionId]]) })
+      this.#write(this.#look().map((one) => (one.sessionId === name ? { ...one, sessionId } : one)))
       this.#begin(sessionId)
       return undefined
     } catch (thrown) {
@@ -273,22 +270,26 @@ export class Outbox extends Store<OutboxSnapshot> {
 
   #remove(id: string): void {
     this.#said.delete(id)
-    const entries = this.#read()
+    const entries = this.#look()
     if (entries.some((one) => one.id === id)) this.#write(entries.filter((one) => one.id !== id))
   }
 
-  /** What is said in one tab may be sent by another: the session that its words have got then is theirs here, too, and is read. */
-  #learn(written: string | null): void {
-    const now = entriesOf(written)
-    const made = new Map(this.getSnapshot().made)
-    for (const { id, sessionId } of this.getSnapshot().entries) {
-      const other = now.find((one) => one.id === id)
-      if (isUnmade(sessionId) && other && !isUnmade(other.sessionId))
-        made.set(sessionId, other.sessionId)
-      const at = made.get(sessionId) ?? sessionId
-      if (!other && this.#said.delete(id) && !isUnmade(at)) void this.#chat(at).refetchMessages()
+  /**
+   * Takes in what waits now. What is said in one tab may be sent by another: the session that its words have got then is theirs
+   * here, too, and is read.
+   */
+  #take(now: readonly OutboxEntry[]): void {
+    const { entries, made } = this.getSnapshot()
+    if (JSON.stringify(now) === JSON.stringify(entries)) return
+    const known = new Map(made)
+    for (const { id, sessionId } of entries) {
+      const next = now.find((one) => one.id === id)
+      if (next && isUnmade(sessionId) && !isUnmade(next.sessionId))
+        known.set(sessionId, next.sessionId)
+      const at = known.get(sessionId) ?? sessionId
+      if (!next && this.#said.delete(id) && !isUnmade(at)) void this.#chat(at).refetchMessages()
     }
-    if (made.size > this.getSnapshot().made.size) this.set({ made })
+    this.set({ entries: now, made: known })
   }
 
   #chat(sessionId: string) {
@@ -296,19 +297,14 @@ export class Outbox extends Store<OutboxSnapshot> {
     return this.#client.chat({ oracleDid, sessionId, overrides })
   }
 
-  #look(): void {
-    const entries = this.#read()
-    if (JSON.stringify(entries) !== JSON.stringify(this.getSnapshot().entries))
-      this.set({ entries })
-  }
-
-  #read(): readonly OutboxEntry[] {
-    if (!this.#isKept) return this.#memory
+  /** What waits now, by the storage that all tabs have. */
+  #look(): readonly OutboxEntry[] {
     try {
-      this.#memory = entriesOf(localStorage.getItem(this.#key))
+      if (this.#isKept) this.#memory = entriesOf(localStorage.getItem(this.#key))
     } catch {
       // The storage is forbidden: what is said lives as long as the page.
     }
+    this.#take(this.#memory)
     return this.#memory
   }
 
@@ -322,7 +318,7 @@ export class Outbox extends Store<OutboxSnapshot> {
       this.#isKept = false
       tellRefused()
     }
-    this.set({ entries })
+    this.#take(entries)
   }
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { scriptedModel, testApp, type TestApp, type TestUser } from '#core/testing'
+import { heldModel } from '../support/held-model.ts'
 import { connect, framings, ioSocket, plainSocket, tokensOf } from '../support/sockets.ts'
 
 const start = (env: Record<string, string> = {}) => testApp({ plugins: [], env })
@@ -7,6 +8,18 @@ const start = (env: Record<string, string> = {}) => testApp({ plugins: [], env }
 async function someone(app: TestApp): Promise<{ user: TestUser; sessionId: string }> {
   const user = await app.user()
   return { user, sessionId: (await user.post('/sessions')).body.sessionId }
+}
+
+/** The events that a plain socket hears at once. */
+async function toldAtFirst(app: TestApp, frame: object): Promise<{ eventName: string }[]> {
+  const socket = connect(`${app.url}/ws`)
+  await socket.opened
+  socket.send({ type: 'auth', ...frame })
+  await socket.find((text) => (JSON.parse(text).type === 'connected' ? true : undefined))
+  // The server works off the frames of a socket one after the other, so the pong comes after what it had to tell.
+  socket.send({ type: 'ping' })
+  await socket.find((text) => (JSON.parse(text).type === 'pong' ? true : undefined))
+  return socket.heard.map((text) => JSON.parse(text)).filter(({ eventName }) => eventName)
 }
 
 /** The plain handshake, up to its end. */
@@ -43,18 +56,7 @@ describe('a socket', () => {
     await using app = await testApp({ plugins: [], model: scriptedModel(['Hello.', 'Again.']) })
     const { user, sessionId } = await someone(app)
     const auth = await tokensOf(user, app.oracleDid)
-    const told = async (cursor: unknown) => {
-      const socket = connect(`${app.url}/ws`)
-      await socket.opened
-      socket.send({ type: 'auth', sessionId, auth, cursor })
-      await socket.find((text) => (JSON.parse(text).type === 'connected' ? true : undefined))
-      // The server works off the frames of a socket one after the other, so the pong comes after what it had to tell.
-      socket.send({ type: 'ping' })
-      await socket.find((text) => (JSON.parse(text).type === 'pong' ? true : undefined))
-      return socket.heard
-        .filter((text) => JSON.parse(text).eventName)
-        .map((text) => JSON.parse(text))
-    }
+    const told = (cursor: unknown) => toldAtFirst(app, { sessionId, auth, cursor })
     const cursorNow = async () => (await user.get(`/messages/${sessionId}`)).body.cursor
     expect(await cursorNow()).toBeUndefined()
     const empty = '0'
@@ -68,6 +70,23 @@ describe('a socket', () => {
     expect(await told(read)).toMatchObject([news])
     for (const nonsense of [undefined, '', '-1', '1e3', 7, null, {}, '9'.repeat(40)])
       expect(await told(nonsense)).toEqual([])
+  })
+
+  it('is told of a run under way that may say nothing for a while, where it names how far it has read', async () => {
+    const model = heldModel([], ['At last.'])
+    await using app = await testApp({ plugins: [], model })
+    const { user, sessionId } = await someone(app)
+    const auth = await tokensOf(user, app.oracleDid)
+    const saying = user.say('Think', { sessionId })
+    await expect.poll(() => model.requests.length).toBe(1)
+    const { runId } = (await user.get(`/sessions/${sessionId}/run`)).body.run
+    const began = { eventName: 'run', payload: { sessionId, runId, seq: 1 } }
+    expect(await toldAtFirst(app, { sessionId, auth, cursor: '0' })).toMatchObject([began])
+    expect(await toldAtFirst(app, { sessionId, auth })).toEqual([])
+    model.goOn()
+    await saying
+    const news = { eventName: 'message_cache_invalidation' }
+    expect(await toldAtFirst(app, { sessionId, auth, cursor: '0' })).toMatchObject([news])
   })
 
   it('hears in the framing of the published client what that client expects', async () => {

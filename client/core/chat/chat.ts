@@ -142,10 +142,11 @@ export class Chat extends ChatTurns {
     if (!sessionId) return
     const known = this.history.messages
     try {
-      void this.#openChannel(await config())
       const before = this.#page
       const [{ taken, whole }, newest] = await Promise.all([reading(), this.#read()])
       if (!this.isMounted) return
+      // The channel tells what happens from here on: what a run says while that connects would be in neither.
+      void this.#openChannel(await config(), newest)
       this.#loadedAt = Date.now()
       const last = newest.messages.at(-1)
       // A run may be under way where a person spoke last, or where the last answer calls something.
@@ -167,6 +168,7 @@ export class Chat extends ChatTurns {
       this.changed()
       this.show({
         isLoading: false,
+        isConfigReady: true,
         error: error === this.#loadError ? null : error,
         hasOlder: !!page.prevCursor,
       })
@@ -229,14 +231,13 @@ export class Chat extends ChatTurns {
 
   // The event channel.
 
-  async #openChannel({ wsUrl }: OracleConfig): Promise<void> {
-    if (!this.getSnapshot().isConfigReady) this.set({ isConfigReady: true })
+  async #openChannel({ wsUrl }: OracleConfig, first: HistoryPage): Promise<void> {
     const { EventSocket } = await import('../../later/socket.ts')
     if (!this.isMounted || this.#socket) return
     const socket = new EventSocket({
       ...this.parts,
       wsUrl,
-      cursor: () => this.#page && (this.#page.cursor ?? '0'),
+      cursor: () => (this.#page ?? first).cursor ?? '0',
       onConnection: (isRealTimeConnected) => {
         if (this.#socket === socket) this.set({ isRealTimeConnected })
       },
@@ -253,12 +254,14 @@ export class Chat extends ChatTurns {
   async #pushed(event: AnyEvent): Promise<void> {
     const { turn } = this
     const { eventName, payload } = event
-    if (eventName === 'message_cache_invalidation') return void this.load()
+    const isStale = eventName === 'message_cache_invalidation'
     const { requestId } = payload as { requestId?: string }
     if (eventName === 'browser_tool_call' && turn && requestId === turn.requestId)
       return this.runPageTool(turn, payload)
-    // Another tab or device says something, and this tab follows. A history that is being read may lack the end.
-    if (eventName === 'done') await this.#loading
+    // A history that is being read may lack what is told here.
+    if (isStale || eventName === 'done') await this.#loading
+    if (isStale) return this.load()
+    // Another tab or device says something, and this tab follows.
     if (!this.turn && requestId && requestId !== this.getSnapshot().run.requestId)
       void this.load(true)
   }

@@ -251,10 +251,10 @@ export class Channel {
     if (wanted && !peer.userEvents)
       peer.userEvents = sockets.tellUser(peer, this.#notices.read(did, wanted.after))
     if (before || sessionId === undefined) return
-    const heard = await sockets.rooms.join(peer, sessionId).welcome(peer)
+    const isLate = cursor !== undefined
+    const heard = await sockets.rooms.join(peer, sessionId).welcome(peer, isLate)
     // Between the reading of the history and the opening of the socket, nobody told the client what was said.
-    if (cursor === undefined || !(await this.#runs.sessions.spokeAfter(sessionId, cursor, heard)))
-      return
+    if (!isLate || !(await this.#runs.sessions.spokeAfter(sessionId, cursor, heard))) return
     sockets.tellToRead(peer, sessionId)
   }
 

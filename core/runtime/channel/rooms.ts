@@ -72,14 +72,18 @@ class Room {
     ]
   }
 
-  /** Tells a new member what its session waits for. Resolves to the ids of the runs that the member hears from here on. */
-  async welcome(peer: Peer): Promise<readonly string[]> {
+  /**
+   * Tells a new member what its session waits for, and one that comes `late` which runs have begun: their events may be a while.
+   * Resolves to the ids of the runs that the member hears from here on.
+   */
+  async welcome(peer: Peer, late: boolean): Promise<readonly string[]> {
     const open = await this.#runs.openRuns(this.#sessionId)
     const ids = open.map(({ runId }) => runId)
     for (const { runId, requestId, lastSeq, calls } of open) {
       if (this.#closed) return ids
       void this.#follow(runId, lastSeq, requestId)
       const facts = { sessionId: this.#sessionId, runId, requestId }
+      if (late) peer.tell(new RoomEvent(facts, 'run', '{}', 1))
       for (const { event, data } of calls) peer.tell(new RoomEvent(facts, event, data))
     }
     return ids

@@ -58,6 +58,36 @@ describe('a reload', () => {
     expect(plain(chat).map(({ content }) => content)).toEqual(['Are you there?', 'Here I am.'])
   })
 
+  it('that reads what another tab said just before its turn ended reads the answer as well', async () => {
+    const model = heldModel([], ['Here I am.'])
+    await using oracle = await testOracle({ plugins: [], model })
+    const sessionId = await oracle.session()
+    const first = await chatOf(oracle, sessionId)
+    const saying = first.sendMessage('Are you there?')
+    await until(() => model.requests.length === 1)
+    // The history as it is before the end, and the answer to what is asked next as it is behind it.
+    const body = await oracle
+      .tab()
+      .request<{ messages: unknown[] }>(oracle.oracleDid, `${oracle.app.url}/messages/${sessionId}`)
+    expect(body.messages).toHaveLength(1)
+    model.goOn()
+    await saying
+    const { oracleDid, overrides } = oracle
+    const second = oracle.tab().chat({ oracleDid, overrides, sessionId })
+    oracle.proxy.interfere = async ({ path }) => {
+      if (path.startsWith('/messages/')) return { status: 200, body }
+      if (!path.endsWith('/run')) return
+      oracle.proxy.interfere = undefined
+      await until(() => second.getSnapshot().isRealTimeConnected)
+      // What the channel has to say of the time before it is there says it at once.
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+    second.subscribe(() => {})
+    await expect
+      .poll(() => plain(second).map(({ content }) => content))
+      .toEqual(['Are you there?', 'Here I am.'])
+  })
+
   it('in another browser finds the run by its session', async () => {
     const model = heldModel(['One '], ['two ', 'three.'])
     await using oracle = await testOracle({ plugins: [], model })

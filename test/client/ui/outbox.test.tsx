@@ -237,6 +237,24 @@ it('is the same in two tabs, of which one sends', async () => {
   await until(() => other.texts('.oc-waiting .oc-said').length === 0)
 })
 
+it('opens the session that another tab has made for its words, though it hears of that by the storage alone', async () => {
+  await using oracle = await open()
+  const sessionId = await oracle.session()
+  oracle.proxy.isOffline = true
+  const { texts, say } = person(oracle)
+  await say('Hello')
+  await until(() => texts('.oc-waiting .oc-said').length === 1)
+  // Another tab writes, and the event of that has not come yet.
+  const key = kept().join()
+  const [entry] = JSON.parse(localStorage.getItem(key) ?? '')
+  localStorage.setItem(key, JSON.stringify([{ ...entry, sessionId }]))
+  oracle.proxy.isOffline = false
+  goOnline()
+  await until(() => texts('.oc-markdown').join() === 'One.')
+  expect(texts('.oc-said')).toEqual(['Hello'])
+  expect(await saidOn(oracle)).toEqual([['Hello']])
+})
+
 it('leaves alone what another user has said, and what is no outbox', async () => {
   await using oracle = await open()
   const entry = { id: 'x', sessionId: 'y', text: 'The words of somebody else' }
