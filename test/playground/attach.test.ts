@@ -62,7 +62,9 @@ await describeWith('chromium', 'files in the playground', (program) => {
   }
 
   const pngFile = (name: string, buffer = png()) => ({ name, mimeType: 'image/png', buffer })
-  const attached = (page: Page) => page.getByRole('list', { name: 'Attached files' })
+  // The files of what was said are in a list of this name, too.
+  const attached = (page: Page) =>
+    page.locator('.oc-composer').getByRole('list', { name: 'Attached files' })
   const send = async (page: Page, words: string) => {
     await page.getByLabel('Message', { exact: true }).fill(words)
     await page.getByRole('button', { name: 'Send' }).click()
