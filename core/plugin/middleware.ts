@@ -27,7 +27,7 @@ export type HttpLayer = (koa: KoaContext, next: () => Promise<void>) => Promise<
 export interface Middleware<Context, ModelCall> {
   /** Around every request of the server, before CORS and limits. */
   http?(koa: KoaContext, next: () => Promise<void>): Promise<void>
-  /** Around a whole turn. A layer that does not call `next()` throws what the user is to read. */
+  /** Around a whole turn. One without `next()` ends with what the layer has shown, and the log says so; an error tells the user why. */
   turn?(ctx: Context, next: () => Promise<void>): Promise<void>
   /** Around one call of the model; `ctx.request` may be replaced before `next()`. */
   model?(ctx: ModelCall, next: () => Promise<ModelReply>): Promise<ModelReply>
