@@ -284,8 +284,7 @@ export class Outbox extends Store<OutboxSnapshot> {
     const known = new Map(made)
     for (const { id, sessionId } of entries) {
       const next = now.find((one) => one.id === id)
-      if (next && isUnmade(sessionId) && !isUnmade(next.sessionId))
-        known.set(sessionId, next.sessionId)
+      if (next && next.sessionId !== sessionId) known.set(sessionId, next.sessionId)
       const at = known.get(sessionId) ?? sessionId
       if (!next && this.#said.delete(id) && !isUnmade(at)) void this.#chat(at).refetchMessages()
     }

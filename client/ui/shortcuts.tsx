@@ -12,7 +12,7 @@ export interface ShortcutsProps {
   readonly frame?: RefObject<HTMLElement | null>
 }
 
-const fields = 'input, textarea, select, [contenteditable]:not([contenteditable=false])'
+const fields = 'input, textarea, select, [contenteditable]'
 
 /** The keys of a chat: Ctrl or ⌘ with K and Shift+O anywhere, and `?` outside of fields, which lists them. */
 export function Shortcuts(props: ShortcutsProps) {

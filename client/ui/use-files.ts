@@ -49,10 +49,10 @@ export function useFiles(oracleDid: string, overrides?: Overrides, name?: string
   return {
     uploads,
     add: shelf.add,
-    remove: (key) => shelf.drop((one) => one.key === key),
+    remove: shelf.drop,
     retry: shelf.start,
-    clear: () => shelf.drop(() => true),
-    isReady: uploads.every(({ attachment }) => attachment !== undefined),
+    clear: () => shelf.drop(),
+    isReady: uploads.every(({ attachment }) => attachment),
     attachments: uploads.flatMap(({ attachment }) => attachment ?? []),
   }
 }
@@ -120,8 +120,9 @@ class Shelf extends Store<{ readonly uploads: readonly Upload[] }> {
     }
   }
 
-  /** Lets go of files that are not wanted any more, or that are said. */
-  drop(isGone: (upload: Upload) => boolean): void {
+  /** Lets go of a file that is not wanted any more, or of all that are said. */
+  drop = (only?: number): void => {
+    const isGone = ({ key }: Upload) => key === (only ?? key)
     for (const { key, preview } of this.#uploads.filter(isGone)) {
       this.#known.get(key)?.stop?.abort()
       this.#known.delete(key)
