@@ -3,7 +3,7 @@ import type { EventSocket } from '../../later/socket.ts'
 import { OracleError, toOracleError } from '../error.ts'
 import type { AnyEvent } from '../events.ts'
 import type { ChatUse } from '../page.ts'
-import type { Attachment, IMessage, OracleConfig } from '../records.ts'
+import type { Attachment, IMessage } from '../records.ts'
 import { onReturn, pause } from '../timing.ts'
 import { ChatTurns } from './turns.ts'
 
@@ -142,11 +142,13 @@ export class Chat extends ChatTurns {
     if (!sessionId) return
     const known = this.history.messages
     try {
+      const { wsUrl } = await config()
+      if (!this.getSnapshot().isConfigReady) this.set({ isConfigReady: true })
       const before = this.#page
       const [{ taken, whole }, newest] = await Promise.all([reading(), this.#read()])
       if (!this.isMounted) return
       // The channel tells what happens from here on: what a run says while that connects would be in neither.
-      void this.#openChannel(await config(), newest)
+      void this.#openChannel(wsUrl, newest)
       this.#loadedAt = Date.now()
       const last = newest.messages.at(-1)
       // A run may be under way where a person spoke last, or where the last answer calls something.
@@ -168,7 +170,6 @@ export class Chat extends ChatTurns {
       this.changed()
       this.show({
         isLoading: false,
-        isConfigReady: true,
         error: error === this.#loadError ? null : error,
         hasOlder: !!page.prevCursor,
       })
@@ -231,7 +232,7 @@ export class Chat extends ChatTurns {
 
   // The event channel.
 
-  async #openChannel({ wsUrl }: OracleConfig, first: HistoryPage): Promise<void> {
+  async #openChannel(wsUrl: string, first: HistoryPage): Promise<void> {
     const { EventSocket } = await import('../../later/socket.ts')
     if (!this.isMounted || this.#socket) return
     const socket = new EventSocket({

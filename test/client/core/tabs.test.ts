@@ -58,6 +58,18 @@ describe('a reload', () => {
     expect(plain(chat).map(({ content }) => content)).toEqual(['Are you there?', 'Here I am.'])
   })
 
+  it('whose history cannot be read knows where the oracle answers all the same', async () => {
+    await using oracle = await testOracle({ plugins: [] })
+    oracle.proxy.interfere = async ({ path }) =>
+      path.startsWith('/messages/') ? { status: 500, body: { code: 'INTERNAL' } } : undefined
+    const chat = await chatOf(oracle)
+    expect(chat.getSnapshot()).toMatchObject({
+      isConfigReady: true,
+      isRealTimeConnected: false,
+      error: { code: 'server' },
+    })
+  })
+
   it('that reads what another tab said just before its turn ended reads the answer as well', async () => {
     const model = heldModel([], ['Here I am.'])
     await using oracle = await testOracle({ plugins: [], model })
