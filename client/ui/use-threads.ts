@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { UserEvent } from '../core/notices.ts'
 import type { IChatSession, Overrides } from '../core/records.ts'
 import { useLatest } from '../react/use-latest.ts'
@@ -74,8 +74,11 @@ export function useThreads(
   const [error, setError] = useState<unknown>()
   const isFetching = useRef(false)
   const asked = useRef(0)
-  const latest = useLatest(wanted)
-  const listed = useRef<string>(undefined) // what the list that is shown was asked for
+  // Another user has another list, as another search has.
+  const question = useMemo(() => ({ ask, wanted }), [ask, wanted])
+  const latest = useLatest(question)
+  const listed = useRef<typeof question>(undefined) // what the list that is shown answers
+  const isOwn = listed.current?.ask === ask
   const read = useCallback(
     async (cursor: string | null) => {
       const more = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
@@ -83,12 +86,12 @@ export function useThreads(
       const own = cursor === null ? ++asked.current : 0
       // Another question was asked meanwhile, and its answer is the one to show. What is older belongs to the question alone: it
       // would not be asked for again by a reader who is at the end already.
-      const isLate = () => (cursor === null ? own !== asked.current : latest.current !== wanted)
+      const isLate = () => (cursor === null ? own !== asked.current : latest.current !== question)
       try {
         const page = await ask<Page>(`/sessions?limit=${pageSize}&branches=newest${q}${more}`)
         if (isLate()) return
-        const isLonger = cursor === null && listed.current === wanted && page.nextCursor
-        listed.current = wanted
+        const isLonger = cursor === null && listed.current === question && page.nextCursor
+        listed.current = question
         setThreads((known) => {
           if (cursor !== null) return [...known, ...without(page.sessions, known)]
           // Whoever has gone down a long list stays there while it is read again.
@@ -102,7 +105,7 @@ export function useThreads(
       }
       setLoading(false)
     },
-    [ask, wanted],
+    [question],
   )
   const refresh = useCallback(() => read(null), [read])
   useLive(oracleDid, overrides, (deleted) => {
@@ -111,18 +114,17 @@ export function useThreads(
     onDeleted?.(deleted)
   })
   const more = useCallback(async () => {
-    if (next === null || isFetching.current) return
+    if (!isOwn || next === null || isFetching.current) return
     isFetching.current = true
     await read(next).finally(() => (isFetching.current = false))
-  }, [read, next])
+  }, [read, next, isOwn])
   useEffect(() => void refresh(), [refresh, shown])
   const [fault, setFault] = useState<unknown>()
   const { isGone, ...removal } = useRemoval(oracleDid, overrides, threads, refresh, setFault)
   return {
-    threads: threads.filter(({ sessionId }) => !isGone(sessionId)),
-    ...{ query, isLoading, error, fault, more, refresh },
-    search: setQuery,
-    hasMore: next !== null,
+    threads: isOwn ? threads.filter(({ sessionId }) => !isGone(sessionId)) : [],
+    ...{ query, search: setQuery, isLoading, error, fault, more, refresh },
+    hasMore: isOwn && next !== null,
     async rename(sessionId, title) {
       const path = `/sessions/${encodeURIComponent(sessionId)}`
       setFault(undefined)

@@ -2,9 +2,11 @@ import './window.ts'
 import { expect, it } from 'vitest'
 import { definePlugin } from '#core'
 import { scriptedModel } from '#core/testing'
+import { createOracleClient } from '../../../client/core/client.ts'
 import { en } from '../../../client/ui/languages/en.ts'
-import { testOracle, type TestOracle } from '../oracle.ts'
-import { until as soon } from '../page.ts'
+import { useThreads } from '../../../client/ui/use-threads.ts'
+import { testOracle, type TestOracle, testWallet } from '../oracle.ts'
+import { mount, until as soon } from '../page.ts'
 import { person } from './person.tsx'
 
 const until = <T,>(check: () => T | false | undefined | null) => soon(check, 30_000)
@@ -89,4 +91,29 @@ it('says of the open conversation that it was deleted elsewhere, and leads to a 
   ;(await button('New chat', '.oc-thread')).click()
   await until(() => texts('.oc-said, .oc-error').length === 0)
   await until(() => texts('.oc-welcome').length === 1)
+})
+
+it('of a page of its own shows nothing of one user to the next, however long that one’s list takes', async () => {
+  await using oracle = await testOracle({ plugins: [] })
+  const { oracleDid, overrides } = oracle
+  await oracle.session()
+  const { initialWallet: wallet, ...mint } = await testWallet('another user')
+  const other = createOracleClient({ ...mint, wallet })
+  await other.request(oracleDid, `${oracle.app.url}/sessions`, { method: 'POST' })
+  await other.request(oracleDid, `${oracle.app.url}/sessions`, { method: 'POST' })
+  function Titles() {
+    const { threads, hasMore } = useThreads(oracleDid, overrides)
+    return <p>{`${threads.length} ${hasMore}`}</p>
+  }
+  const { container, render } = mount(oracle.within(oracle.tab())(<Titles />))
+  await until(() => container.textContent === '1 false')
+  const read = Promise.withResolvers<undefined>()
+  oracle.proxy.interfere = ({ path }) =>
+    path.startsWith('/sessions') ? read.promise : Promise.resolve(undefined)
+  const { length } = oracle.proxy.requests
+  render(oracle.within(other)(<Titles />))
+  await until(() => oracle.proxy.requests.slice(length).some(({ path }) => /^.sessions/.test(path)))
+  expect(container.textContent).toBe('0 false')
+  read.resolve(undefined)
+  await until(() => container.textContent === '2 false')
 })
