@@ -74,8 +74,7 @@ export function useThreads(
   const [error, setError] = useState<unknown>()
   const isFetching = useRef(false)
   const asked = useRef(0)
-  // Another user has another list, as another search has.
-  const question = useMemo(() => ({ ask, wanted }), [ask, wanted])
+  const question = useMemo(() => ({ ask, wanted }), [ask, wanted]) // another user’s is another one
   const latest = useLatest(question)
   const listed = useRef<typeof question>(undefined) // what the list that is shown answers
   const isOwn = listed.current?.ask === ask
@@ -123,7 +122,7 @@ export function useThreads(
   const { isGone, ...removal } = useRemoval(oracleDid, overrides, threads, refresh, setFault)
   return {
     threads: isOwn ? threads.filter(({ sessionId }) => !isGone(sessionId)) : [],
-    ...{ query, search: setQuery, isLoading, error, fault, more, refresh },
+    ...{ query, search: setQuery, isLoading, error, fault, more, refresh, ...removal },
     hasMore: isOwn && next !== null,
     async rename(sessionId, title) {
       const path = `/sessions/${encodeURIComponent(sessionId)}`
@@ -138,7 +137,6 @@ export function useThreads(
         known.map((one) => (one.sessionId === sessionId ? { ...one, title: changed.title } : one)),
       )
     },
-    ...removal,
   }
 }
 
