@@ -84,6 +84,7 @@ const app = await createApp({
     RUN_LEASE_MS: String(leaseMs),
     DATA_DIR: dataDir,
     DATABASE_URL: databaseUrl,
+    OPERATOR_TOKEN: 'the-operator-of-these-jobs',
   },
 })
 const { url } = await app.listen({ port: 0, host: '127.0.0.1' })
