@@ -24,10 +24,9 @@ interface Segment {
 export class LiveReply {
   readonly #requestId: string
   readonly #segments: Segment[] = []
-  #views: readonly IMessage[] = []
+  #views: readonly IMessage[] | undefined
   #count = 0
   #fault: EventPayloads['error'] | undefined
-  #dirty = false
   #model: string | undefined
   #earlierCall: string | undefined
 
@@ -37,9 +36,7 @@ export class LiveReply {
 
   /** The messages of the reply; a message that did not change is the same object as before. */
   get messages(): readonly IMessage[] {
-    if (!this.#dirty) return this.#views
-    this.#dirty = false
-    return (this.#views = this.#segments.map((segment) => (segment.view ??= toMessage(segment))))
+    return (this.#views ??= this.#segments.map((segment) => (segment.view ??= toMessage(segment))))
   }
 
   /** The error of a run that failed, from what its stream said. */
@@ -107,7 +104,7 @@ export class LiveReply {
         return true
       case 'model':
         this.#model = payload.model
-        return false
+        break
       case 'message':
         this.#open((segment) => {
           segment.text += payload.content
@@ -141,29 +138,23 @@ export class LiveReply {
         return true
       }
       case 'done':
-        for (const segment of this.#segments)
-          this.#change(segment, (one) => {
-            one.isReasoning = false
-            one.isComplete = true
-          })
-        this.#segments.slice(-1).forEach((last) => (last.ended = payload.ended))
+        this.end(payload.ended, true)
         return true
       case 'error':
         this.#fault = payload
-        return false
-      default:
-        return false
     }
+    return false
   }
 
-  /** Ends the reply before the oracle had said all of it, and says how where that is known. */
-  cutShort(ended?: IMessage['ended'] | null): void {
+  /** Ends the reply, and says how where that is known: before the oracle had said all of it, unless it `isWhole`. */
+  end(ended?: IMessage['ended'] | null, isWhole = false): void {
+    const last = this.#segments.at(-1)
     for (const segment of this.#segments)
       this.#change(segment, (one) => {
         one.isReasoning = false
-        one.isComplete = one !== this.#segments.at(-1)
-        one.calls = one.calls.map(stopped)
-        if (!one.isComplete) one.ended ??= ended ?? undefined
+        one.isComplete = isWhole || one !== last
+        if (!isWhole) one.calls = one.calls.map(stopped)
+        if (one === last) one.ended ??= ended ?? undefined
       })
   }
 
@@ -171,7 +162,9 @@ export class LiveReply {
   update(call: ToolCall): boolean {
     const segment = this.#segments.find(({ calls }) => calls.some(({ id }) => id === call.id))
     if (!segment) return false
-    this.#change(segment, (one) => (one.calls = withCall(one.calls, call)))
+    this.#change(segment, (one) => {
+      one.calls = one.calls.map((each) => (each.id === call.id ? { ...each, ...call } : each))
+    })
     return true
   }
 
@@ -180,10 +173,7 @@ export class LiveReply {
     const last = this.#segments.at(-1)
     // A new round of calls begins a message of its own, as in the history; calls that are made at once share one.
     const isNewRound =
-      !isBeside &&
-      !!last &&
-      last.calls.length > 0 &&
-      last.calls.every(({ status }) => status !== 'isRunning')
+      !isBeside && last?.calls[0] && last.calls.every(({ status }) => status !== 'isRunning')
     const segment = !last || isNewRound ? this.#add() : last
     this.#change(segment, (one) => {
       one.isReasoning = false
@@ -194,7 +184,7 @@ export class LiveReply {
   /** Changes the segment that text goes to: text after calls begins a new one, behind those calls. */
   #open(change: (segment: Segment) => void): void {
     const last = this.#segments.at(-1)
-    this.#change(!last || last.calls.length > 0 ? this.#add() : last, change)
+    this.#change(last && !last.calls[0] ? last : this.#add(), change)
   }
 
   #add(): Segment {
@@ -216,8 +206,7 @@ export class LiveReply {
 
   #change(segment: Segment, change: (segment: Segment) => void): void {
     change(segment)
-    segment.view = undefined
-    this.#dirty = true
+    segment.view = this.#views = undefined
   }
 
   /** Cuts the text to what the server kept: another process goes on from there and says the rest again. */
@@ -226,7 +215,7 @@ export class LiveReply {
     for (const segment of [...this.#segments]) {
       const text = segment.text.slice(0, left)
       left -= text.length
-      const isLost = text === '' && segment.calls.length === 0
+      const isLost = !text && !segment.calls[0]
       if (isLost) this.#segments.splice(this.#segments.indexOf(segment), 1)
       else if (text !== segment.text)
         this.#change(segment, (one) => {
@@ -234,7 +223,7 @@ export class LiveReply {
           one.isComplete = false
         })
     }
-    this.#dirty = true
+    this.#views = undefined
   }
 }
 
@@ -244,7 +233,7 @@ function toMessage(segment: Segment): IMessage {
     id,
     type: 'ai',
     content: text,
-    ...(calls.length > 0 && { toolCalls: calls }),
+    ...(calls[0] && { toolCalls: calls }),
     ...(reasoning && { reasoning, isReasoning }),
     isComplete,
     ...(model && { model }),
@@ -278,6 +267,3 @@ function callOf(
 
 const textOf = (error: unknown): string =>
   typeof error === 'string' ? error : String(Object(error).message ?? JSON.stringify(error))
-
-const withCall = (calls: readonly ToolCall[], call: ToolCall): ToolCall[] =>
-  calls.map((one) => (one.id === call.id ? { ...one, ...call } : one))

@@ -261,7 +261,8 @@ export class Chat extends ChatTurns {
       return this.runPageTool(turn, payload)
     // A history that is being read may lack what is told here.
     if (isStale || eventName === 'done') await this.#loading
-    if (isStale) return this.load()
+    // Words that a payment keeps from being said stand here alone until they are said again.
+    if (isStale) return this.history.unsent ? undefined : this.load()
     // Another tab or device says something, and this tab follows.
     if (!this.turn && requestId && requestId !== this.getSnapshot().run.requestId)
       void this.load(true)

@@ -102,6 +102,6 @@ export class Turn {
     const { user, requestId, runId = requestId } = this
     this.#leaving.abort()
     if (ended && user) this.user = { ...user, run: { runId, status: ended } }
-    if (ended !== 'finished' && ended !== 'waiting') this.reply?.cutShort(ended)
+    if (ended !== 'finished' && ended !== 'waiting') this.reply?.end(ended)
   }
 }

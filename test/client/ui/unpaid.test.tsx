@@ -27,3 +27,22 @@ it('shows what was said once, beside what has to be paid for it, at once and aft
   await until(() => seen.texts('.oc-markdown').some((text) => text.includes('It is paid')))
   expect(seen.texts('.oc-said')).toEqual(['/show payment'])
 })
+
+it('shows what was paid for once, also where the history was read again meanwhile', async () => {
+  await using oracle = await testOracle({
+    plugins: [showcase],
+    model: scriptedModel([]),
+    env: { NODE_ENV: 'development', SHOWCASE_PACE: '0' },
+  })
+  const sessionId = await oracle.session()
+  const tab = oracle.tab()
+  const seen = person(oracle, { sessionId }, oracle.within(tab))
+  await seen.say('/show payment')
+  const pay = await seen.button('Pay')
+  const { oracleDid, overrides } = oracle
+  await tab.chat({ oracleDid, overrides, sessionId }).refetchMessages()
+  expect(seen.texts('.oc-said')).toEqual(['/show payment'])
+  pay.click()
+  await until(() => seen.texts('.oc-markdown').some((text) => text.includes('It is paid')))
+  expect(seen.texts('.oc-said')).toEqual(['/show payment'])
+})
