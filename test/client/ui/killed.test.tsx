@@ -22,6 +22,7 @@ async function supervised() {
   const proxy = await proxyTo(nobody)
   const ends: (number | string)[] = []
   let [isOver, now]: [boolean, ServerProcess | undefined] = [false, undefined]
+  let [there, isAway] = [nobody, false]
   const keepUp = async (): Promise<void> => {
     const server = startServer('test/support/dying-server.ts', env)
     now = server
@@ -29,7 +30,13 @@ async function supervised() {
       ends.push(end)
       if (!isOver) void keepUp()
     })
-    proxy.target = await server.url.catch(() => proxy.target)
+    there = await server.url.catch(() => there)
+    lookAway(isAway)
+  }
+  /** Whether nobody answers at the address, whatever begins behind it meanwhile. */
+  const lookAway = (away: boolean) => {
+    isAway = away
+    proxy.target = away ? nobody : there
   }
   onTestFinished(async () => {
     isOver = true
@@ -39,11 +46,11 @@ async function supervised() {
   })
   await keepUp()
   const card = await (await fetch(`${proxy.url}/.well-known/oracle.json`)).json()
-  return { proxy, ends, oracleDid: (card as { did: string }).did }
+  return { proxy, ends, lookAway, oracleDid: (card as { did: string }).did }
 }
 
 it('an answer that a model error or kill -9 ended says so, without a cursor, at once and after a reload', async () => {
-  const { proxy, ends, oracleDid } = await supervised()
+  const { proxy, ends, lookAway, oracleDid } = await supervised()
   const wallet = await testWallet()
   const oracle = {
     ...{ oracleDid, wallet, overrides: { baseUrl: proxy.url } },
@@ -79,12 +86,11 @@ it('an answer that a model error or kill -9 ended says so, without a cursor, at 
   expect(new Set(ends)).toEqual(new Set(['SIGKILL']))
   page.unmount()
   // The next page opens while nobody answers, and reads the conversation by itself once somebody does.
-  const there = proxy.target
-  proxy.target = nobody
+  lookAway(true)
   const again = person(oracle, { sessionId: open })
   await until(() => again.texts('.oc-error').length === 1)
   expect(again.texts('.oc-said')).toEqual([])
-  if (proxy.target === nobody) proxy.target = there
+  lookAway(false)
   await until(() => again.texts('.oc-said').length === 2)
   await until(() => again.texts('.oc-error').length === 0)
   await until(() => again.texts('.oc-ending').length === 2)
