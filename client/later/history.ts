@@ -25,7 +25,7 @@ const mostMore = 400
 export async function whole(
   newest: HistoryPage,
   had: HistoryPage | undefined,
-  isUnderway: boolean,
+  isUnderway: unknown,
   read: ReadBefore,
 ): Promise<HistoryPage> {
   const oldest = had?.messages[0]?.id

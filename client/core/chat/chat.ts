@@ -143,7 +143,7 @@ export class Chat extends ChatTurns {
     const known = this.history.messages
     try {
       const { wsUrl } = await config()
-      if (!this.getSnapshot().isConfigReady) this.set({ isConfigReady: true })
+      this.set({ isConfigReady: true })
       const before = this.#page
       const [{ taken, whole }, newest] = await Promise.all([reading(), this.#read()])
       if (!this.isMounted) return
@@ -156,7 +156,7 @@ export class Chat extends ChatTurns {
         !this.turn &&
         (isOpen || last?.type === 'human' || last?.toolCalls?.length) &&
         ((!before && this.memory.read()?.runId) || (await this.#openRun()))
-      const isUnderway = !!(runId || this.turn)
+      const isUnderway = this.turn || runId
       const page = await whole(newest, before, isUnderway, (cursor) =>
         this.#read(`&before=${cursor}`),
       )
@@ -262,7 +262,8 @@ export class Chat extends ChatTurns {
     // A history that is being read may lack what is told here.
     if (isStale || eventName === 'done') await this.#loading
     // Words that a payment keeps from being said stand here alone until they are said again.
-    if (isStale) return this.history.unsent ? undefined : this.load()
+    if (isStale)
+      return this.getSnapshot().status === 'error' || !this.history.unsent ? this.load() : undefined
     // Another tab or device says something, and this tab follows.
     if (!this.turn && requestId && requestId !== this.getSnapshot().run.requestId)
       void this.load(true)
