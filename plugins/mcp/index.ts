@@ -51,7 +51,12 @@ function mcpPlugin(configuration: Configuration, origins: ReadonlySet<string>, t
         idempotent: true,
         summary:
           'The Model Context Protocol: the tools of the caller, and the agent as the tool "ask".',
-        answers: { 200: ['application/json', 'text/event-stream'], 202: [] },
+        answers: {
+          200: ['application/json', 'text/event-stream'],
+          202: [],
+          400: ['application/json'],
+          406: ['application/json'],
+        },
         run: (body, ctx) => ctx.self.door.answer(body, ctx),
       },
       'GET /mcp-servers': {

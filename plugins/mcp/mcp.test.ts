@@ -89,6 +89,17 @@ describe('an app with MCP servers that nobody uses', () => {
     expect(body.status).toBe('ok')
   })
 
+  it('describes refusals of JSON-RPC as bodies of the protocol', async () => {
+    await using app = await testApp({ plugins: [mcpServers] })
+    const user = await app.user()
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+    const refused = await user.post('/mcp', message, { accept: 'application/json' })
+    expect(refused).toMatchObject({ status: 406, body: { jsonrpc: '2.0', error: {} } })
+    const { responses } = (await app.get('/openapi.json')).body.paths['/mcp'].post
+    for (const status of [400, 406])
+      expect(responses[status].content).toEqual({ 'application/json': { schema: {} } })
+  })
+
   it('has the plugin that serves alone where nothing is configured', async () => {
     expect(mcpServers({ DATA_DIR: folder }).map(({ name }) => name)).toEqual(['mcp'])
   })

@@ -124,6 +124,40 @@ describe('the OpenAPI document', () => {
     }
   })
 
+  test('promises no body for errors that are told in the words of another protocol', async () => {
+    const told = ({ message }: { message: string }) => ({ fault: message })
+    const notes = definePlugin({
+      name: 'notes',
+      summary: 'Notes.',
+      errors: { '/notes/v1': told },
+      routes: {
+        'GET /notes': { auth: 'public', run },
+        'GET /notes/v1': { auth: 'public', run },
+        'GET /notes/v1/:id': { run },
+        'GET /notes/v10': { auth: 'public', run },
+        'GET /other': { auth: 'public', onError: told, run },
+      },
+    })
+    await using app = await testApp({ plugins: [notes] })
+    expect((await app.get('/notes/v1/1')).body).toEqual({ fault: expect.any(String) })
+    const doc: Document = (await app.get('/openapi.json')).body
+    const errorsOf = (path: string) => {
+      const { 200: _, ...errors } = operation(doc, path, 'get').responses
+      const schemas = Object.values<Json>(errors).map(({ $ref }) =>
+        JSON.stringify((at(doc, String($ref)) as Json).content),
+      )
+      return [...new Set(schemas)]
+    }
+    const usual = ['{"application/json":{"schema":{"$ref":"#/components/schemas/Error"}}}']
+    expect(errorsOf('/notes')).toEqual(usual)
+    expect(errorsOf('/notes/v10')).toEqual(usual)
+    const own = ['{"application/json":{"schema":{}}}']
+    for (const path of ['/notes/v1', '/notes/v1/{id}', '/other'])
+      expect(errorsOf(path)).toEqual(own)
+    const limit = operation(doc, '/other', 'get').responses[429]
+    expect(at(doc, limit.$ref)).toMatchObject({ headers: { 'Retry-After': expect.any(Object) } })
+  })
+
   test('names operations by what they do', () => {
     expect(operation(doc, '/weather/now', 'get').operationId).toBe('getWeatherNow')
     expect(operation(doc, '/notes/{id}', 'delete').operationId).toBe('deleteNotesById')

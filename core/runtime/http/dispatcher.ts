@@ -15,6 +15,7 @@ import {
   setCors,
   setPreflight,
 } from './cors.ts'
+import { type ErrorWords, errorWordsAt } from './routes/error-words.ts'
 import { namesClient } from './limits/forwarded.ts'
 import { readHead, requestIdOf } from './read/head.ts'
 import { Mounts, type ServedMount } from './mounts.ts'
@@ -64,12 +65,6 @@ interface Entry {
   readonly run: RouteRunner
   /** What the layers around a request, and the log, are told of its route. */
   readonly named: { readonly route: string; readonly plugin: string }
-}
-
-/** An address, and how errors at it and below are told. */
-export interface ErrorWords {
-  readonly mount: string
-  readonly render: RendersErrors
 }
 
 /** A request on its way through the layers. */
@@ -250,7 +245,7 @@ export class Dispatcher {
     // Dots and doubled slashes can disguise one path as another, so a path with them matches no route.
     const path = isTwisted(target.path) ? '' : target.path
     const match = this.#table.find(method, path)
-    koa.state.rendersErrors = match?.entry.onError ?? this.#errorWordsAt(path)
+    koa.state.rendersErrors = match?.entry.onError ?? errorWordsAt(path, this.#options.errors)
     if (match !== undefined) {
       const { cors, limit, run, named, isProbe, provesLater } = match.entry
       const { state } = koa
@@ -273,16 +268,6 @@ export class Dispatcher {
     const notYet = methods.length > 0 ? undefined : this.#options.unserved?.()
     if (notYet) throw notYet
     answerUnrouted(koa, methods)
-  }
-
-  /** How errors at a path are told: as the deepest address above it says. */
-  #errorWordsAt(path: string): RendersErrors | undefined {
-    let deepest: ErrorWords | undefined
-    for (const words of this.#options.errors ?? []) {
-      const isBelow = path === words.mount || path.startsWith(`${words.mount}/`)
-      if (isBelow && words.mount.length > (deepest?.mount.length ?? 0)) deepest = words
-    }
-    return deepest?.render
   }
 
   async #answerPreflight(koa: Context, path: string): Promise<void> {

@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import type { AnyRoute, Schema, ServedApi } from '../../../plugin.ts'
+import type { AnyRoute, RendersErrors, Schema, ServedApi } from '../../../plugin.ts'
 import { abilityOf } from '../../../manifest/abilities.ts'
 import { isRecord } from '../../base/fields.ts'
 import { nodeHttp } from '../../base/node-http.ts'
+import { type ErrorWords, errorWordsAt } from './error-words.ts'
 import { bodyRule, eitherBody } from './input.ts'
 import { type DeclaredRoute, readRouteKey, type RouteKey } from './routes.ts'
 
@@ -21,6 +22,8 @@ interface ApiDescription {
   readonly routes: readonly DeclaredRoute[]
   /** What web modules say of themselves. */
   readonly modules?: readonly ServedApi[]
+  /** Below which addresses errors have another shape than the usual one. */
+  readonly errors?: readonly ErrorWords[]
   readonly name?: string
   readonly version: string
   readonly publicUrl?: string
@@ -28,7 +31,7 @@ interface ApiDescription {
 
 /** Describes every route as OpenAPI 3.1, from the schemas that the routes parse by. */
 export function describeApi(description: ApiDescription): OpenApi {
-  const { routes, modules = [], name, version, publicUrl } = description
+  const { routes, modules = [], errors, name, version, publicUrl } = description
   const schemas: Record<string, Json> = { Error: errorSchema }
   const paths: Record<string, Json> = {}
   const tags = new Set<string>()
@@ -39,7 +42,15 @@ export function describeApi(description: ApiDescription): OpenApi {
     tags.add(owner)
     const path = `/${key.segments.map((part) => (part.startsWith(':') ? `{${part.slice(1)}}` : part)).join('/')}`
     const item = (paths[path] ??= {})
-    item[key.method.toLowerCase()] = operation(key, uniqueId(key, ids), owner, route, schemas)
+    const failures = failuresOf(route, errorWordsAt(key.path, errors))
+    item[key.method.toLowerCase()] = operation(
+      key,
+      uniqueId(key, ids),
+      owner,
+      route,
+      schemas,
+      failures,
+    )
   }
   for (const module of modules) addModule(module, paths, schemas)
   return {
@@ -84,6 +95,7 @@ function operation(
   owner: string,
   route: AnyRoute,
   schemas: Record<string, Json>,
+  failures: Json,
 ): Json {
   const input = route.input && toJsonSchema(route.input, 'input', `${id}Input`, schemas)
   const output = route.output && toJsonSchema(route.output, 'output', `${id}Output`, schemas)
@@ -112,19 +124,22 @@ function operation(
               },
             },
           }),
-    responses: {
-      400: { $ref: '#/components/responses/BadRequest' },
-      ...(route.auth === 'public'
-        ? {}
-        : {
-            401: { $ref: '#/components/responses/Unauthorized' },
-            403: { $ref: '#/components/responses/Forbidden' },
-          }),
-      429: { $ref: '#/components/responses/TooManyRequests' },
-      ...answersOf(route, output),
-      default: { $ref: '#/components/responses/Fault' },
-    },
+    responses: { ...failures, ...answersOf(route, output) },
     security: securityOf(route, abilityOf(owner, key.method, route), owner),
+  }
+}
+
+/** The answers that are errors, by status. Where somebody tells them in words of another protocol, the shape of the body is open. */
+function failuresOf({ auth, onError }: AnyRoute, below: RendersErrors | undefined): Json {
+  const kind = (onError ?? below) === undefined ? '' : 'Own'
+  const to = (name: keyof typeof usualFailures) => ({
+    $ref: `#/components/responses/${kind}${name}`,
+  })
+  return {
+    400: to('BadRequest'),
+    ...(auth === 'public' ? {} : { 401: to('Unauthorized'), 403: to('Forbidden') }),
+    429: to('TooManyRequests'),
+    default: to('Fault'),
   }
 }
 
@@ -350,18 +365,33 @@ const errorSchema: Json = {
   },
 }
 
-const failure = (description: string, headers?: Json): Json => ({
+const failure = (description: string, headers?: Json) => ({
   description,
   ...(headers === undefined ? {} : { headers }),
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
 })
 
-const responses = {
+const usualFailures = {
   BadRequest: failure('The request is malformed, or a field failed its schema.'),
   Unauthorized: failure('No valid credential came with the request.'),
   Forbidden: failure('The caller is known and may not do this.'),
   TooManyRequests: failure('Too many requests from this address.', {
     'Retry-After': { schema: { type: 'integer', minimum: 1 }, description: 'Seconds to wait.' },
   }),
-  Fault: failure('Any other fault, in the same shape.'),
+  Fault: failure('Any other fault.'),
+}
+
+/** The usual ones, and the same with a body of which only its protocol says what it holds. */
+const responses: Json = {
+  ...usualFailures,
+  ...Object.fromEntries(
+    Object.entries(usualFailures).map(([name, usual]) => [
+      `Own${name}`,
+      {
+        ...usual,
+        description: `${usual.description} Told in the words of another protocol.`,
+        content: { 'application/json': { schema: {} } },
+      },
+    ]),
+  ),
 }
