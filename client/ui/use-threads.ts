@@ -118,7 +118,7 @@ export function useThreads(
     await read(next).finally(() => (isFetching.current = false))
   }, [read, next, isOwn])
   useEffect(() => void refresh(), [refresh, shown])
-  const [fault, setFault] = useState<unknown>()
+  const [fault, setFault] = useFault(ask)
   const { isGone, ...removal } = useRemoval(oracleDid, overrides, threads, refresh, setFault)
   return {
     threads: isOwn ? threads.filter(({ sessionId }) => !isGone(sessionId)) : [],
@@ -190,7 +190,13 @@ function useWanted(query: string): string {
   return wanted
 }
 
-/** Deletions that can be taken back for a while. */
+/** What went wrong for one user; the next one has none of it. */
+function useFault(ask: unknown): [fault: unknown, setFault: (fault: unknown) => void] {
+  const [last, setLast] = useState<{ readonly ask: unknown; readonly fault: unknown }>()
+  return [last?.ask === ask ? last?.fault : undefined, (fault) => setLast({ ask, fault })]
+}
+
+/** Deletions that can be taken back for a while. They are carried out all the same where the list is not shown any more. */
 function useRemoval(
   oracleDid: string,
   overrides: Overrides | undefined,
@@ -200,24 +206,18 @@ function useRemoval(
 ) {
   const ask = useAsk(oracleDid, overrides)
   const client = useClient()
-  const [removed, setRemoved] = useState<IChatSession>()
-  const gone = useRef(
-    new Map<string, { timer: ReturnType<typeof setTimeout>; leave: () => void }>(),
-  )
-  // A page that goes counts as a yes: what was hidden is deleted then.
-  useEffect(() => {
-    const leave = () => {
-      for (const one of gone.current.values()) one.leave()
-    }
-    window.addEventListener('pagehide', leave)
-    return () => window.removeEventListener('pagehide', leave)
-  }, [])
+  const [last, setLast] = useState<{ ask: typeof ask; removed?: IChatSession }>()
+  const removed = last?.ask === ask ? last.removed : undefined
+  /** How to forget each deletion. */
+  const gone = useRef(new Map<string, () => void>())
   const remove = (sessionId: string) => {
     onFault(undefined)
     const path = `/sessions/${encodeURIComponent(sessionId)}`
     const forget = () => {
+      clearTimeout(timer)
+      window.removeEventListener('pagehide', onLeave)
       gone.current.delete(sessionId)
-      setRemoved((last) => (last?.sessionId === sessionId ? undefined : last))
+      setLast((now) => (now?.removed?.sessionId === sessionId ? undefined : now))
     }
     const timer = setTimeout(() => {
       ask(path, { method: 'DELETE' }).then(
@@ -230,7 +230,10 @@ function useRemoval(
       )
     }, undoMs)
     let leave = () => {}
-    gone.current.set(sessionId, { timer, leave: () => leave() })
+    // A page that goes counts as a yes: what was hidden is deleted then.
+    const onLeave = () => leave()
+    window.addEventListener('pagehide', onLeave)
+    gone.current.set(sessionId, forget)
     // A page that closes waits for nothing, so the tokens are at hand before.
     void Promise.all([
       client.tokens.headers(oracleDid),
@@ -241,13 +244,8 @@ function useRemoval(
       },
       () => undefined,
     )
-    setRemoved(threads.find((one) => one.sessionId === sessionId))
+    setLast({ ask, removed: threads.find((one) => one.sessionId === sessionId) })
   }
-  const undo = () => {
-    if (!removed) return
-    clearTimeout(gone.current.get(removed.sessionId)?.timer)
-    gone.current.delete(removed.sessionId)
-    setRemoved(undefined)
-  }
+  const undo = () => removed && gone.current.get(removed.sessionId)?.()
   return { isGone: (sessionId: string) => gone.current.has(sessionId), remove, undo, removed }
 }

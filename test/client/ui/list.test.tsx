@@ -117,3 +117,43 @@ it('of a page of its own shows nothing of one user to the next, however long tha
   read.resolve(undefined)
   await until(() => container.textContent === '2 false')
 })
+
+it('of a page of its own deletes what was hidden as the page goes, and lets no other user undo it', async () => {
+  await using oracle = await testOracle({ plugins: [] })
+  const { oracleDid, overrides } = oracle
+  await oracle.session()
+  await oracle.session()
+  const { initialWallet: wallet, ...mint } = await testWallet('another user')
+  const other = createOracleClient({ ...mint, wallet })
+  function Undo() {
+    const { threads, remove, undo, removed } = useThreads(oracleDid, overrides)
+    const [first] = threads
+    return (
+      <>
+        <p>{`${threads.length} ${removed ? 'undo' : ''}`}</p>
+        <button onClick={() => (removed ? undo() : first && remove(first.sessionId))}>One</button>
+      </>
+    )
+  }
+  const tab = oracle.tab()
+  const { container, render, unmount } = mount(oracle.within(tab)(<Undo />))
+  /** Sooner than what was hidden is deleted by itself. */
+  const shows = (text: string) =>
+    soon(() => container.querySelector('p')?.textContent === text, 4_000)
+  const press = () => container.querySelector('button')?.click()
+  await shows('2 ')
+  press()
+  await shows('1 undo')
+  // What was taken back is not deleted.
+  press()
+  await shows('2 ')
+  press()
+  await shows('1 undo')
+  render(oracle.within(other)(<Undo />))
+  await shows('0 ')
+  unmount()
+  window.dispatchEvent(new window.Event('pagehide'))
+  const left = async () =>
+    (await tab.request<{ total: number }>(oracleDid, `${oracle.app.url}/sessions`)).total
+  await expect.poll(left, { timeout: 2_000 }).toBe(1)
+}, 20_000)
