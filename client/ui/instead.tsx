@@ -16,6 +16,10 @@ interface Asking {
   readonly already: readonly AlreadyDone[]
 }
 
+/** Messages up to one of them. */
+export const upTo = (messages: readonly IMessage[], { id }: IMessage): readonly IMessage[] =>
+  messages.slice(0, messages.findIndex((one) => one.id === id) + 1)
+
 /** What could not be said, and the key by which the server makes one version of it, however often it is asked. */
 interface Failed {
   readonly fault: unknown
@@ -45,8 +49,7 @@ export function useInstead(
     setFailed(undefined)
     const say: Said = [text, message.attachments]
     try {
-      const fromEnd = messages.length - 1 - messages.findIndex(({ id }) => id === message.id)
-      const { sessionId: id, already } = await branches.fork(fromEnd, key)
+      const { sessionId: id, already } = await branches.fork(upTo(messages, message), key)
       if (already.length > 0) setAsking({ id, say, already })
       else onSession(id, ...say)
     } catch (thrown) {

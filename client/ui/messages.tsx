@@ -4,15 +4,21 @@ import { useModels } from '../react/use-oracle.ts'
 import { useLatest } from '../react/use-latest.ts'
 import { useAddress } from './address.ts'
 import type { Branches } from './hooks.ts'
+import { upTo } from './instead.tsx'
 import { Message, textOf } from './message.tsx'
 import { useLook } from './parts.tsx'
 import type { ProgressOf } from './progress.tsx'
-import type { Feedback } from './use-feedback.ts'
+import type { Feedback, Rating } from './use-feedback.ts'
 
 /** What a message can do to its conversation. */
 interface Actions {
   readonly onSession: (sessionId: string) => void
   readonly onInstead: (message: IMessage, text: string) => void
+}
+
+/** What an entry can do, whatever its list has become since it was drawn. */
+interface EntryActions extends Actions {
+  readonly onRate: (message: IMessage, rating: Rating | null) => void
 }
 
 /** The props of `Messages`. */
@@ -32,11 +38,15 @@ export function Messages(props: MessagesProps) {
   const { messages, isSending, waitingCall, branches, lastSaid, progress, feedback } = props
   const { oracleDid, overrides } = useAddress()
   const { model } = useModels(oracleDid, overrides)
-  const latest = useLatest<Actions>(props)
-  const actions = useMemo<Actions>(
+  const latest = useLatest(props)
+  const actions = useMemo<EntryActions>(
     () => ({
       onSession: (sessionId) => latest.current.onSession(sessionId),
       onInstead: (message, text) => latest.current.onInstead(message, text),
+      onRate(message, rating) {
+        const { feedback, messages } = latest.current
+        feedback.rate(upTo(messages, message), rating).catch(() => undefined)
+      },
     }),
     [latest],
   )
@@ -45,7 +55,7 @@ export function Messages(props: MessagesProps) {
     <Entry
       key={message.id}
       message={message}
-      fromEnd={end - nth}
+      isLast={nth === end}
       isUnanswered={messages[nth + 1]?.type !== 'ai'}
       isSending={isSending}
       waitingCall={hasCall(message, waitingCall) ? waitingCall : undefined}
@@ -64,36 +74,31 @@ interface EntryProps extends Pick<
   'isSending' | 'waitingCall' | 'branches' | 'feedback' | 'lastSaid'
 > {
   readonly message: IMessage
-  /** How many messages stand behind it. */
-  readonly fromEnd: number
+  readonly isLast: boolean
   readonly isUnanswered: boolean
   readonly progress?: ReadonlyMap<string, ProgressOf>
   readonly usual?: string
-  readonly actions: Actions
+  readonly actions: EntryActions
 }
 
 /** A message in its place. The part of a page that draws it may be none that remembers, so this one does. */
 const Entry = memo(function Entry(props: EntryProps) {
-  const { message, fromEnd, isSending, waitingCall, branches, feedback, lastSaid } = props
-  const { onSession, onInstead } = props.actions
+  const { message, isSending, waitingCall, branches, feedback, lastSaid } = props
+  const { onSession, onInstead, onRate } = props.actions
   const { components } = useLook()
   const One = components.Message ?? Message
   const canAgain = lastSaid && !waits(message, waitingCall)
   return (
     <One
       message={message}
-      isStreaming={isSending && fromEnd === 0}
+      isStreaming={isSending && props.isLast}
       isUnanswered={props.isUnanswered}
       waitingCall={waitingCall}
-      versions={message.type === 'human' && !isSending ? branches.versionsOf(fromEnd) : undefined}
+      versions={message.type === 'human' && !isSending ? branches.versionsOf(message) : undefined}
       canChange={!isSending && !message.id.startsWith('blob')}
       progress={props.progress}
       rating={feedback.ratingOf(message)}
-      onRate={
-        feedback.isThere
-          ? (rating) => void feedback.rate(message, fromEnd, rating).catch(() => undefined)
-          : undefined
-      }
+      onRate={feedback.isThere ? (rating) => onRate(message, rating) : undefined}
       usual={props.usual}
       onVersion={onSession}
       onEdit={(text) => onInstead(message, text)}

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { IMessage, Overrides } from '../core/records.ts'
 import { useClient } from '../react/provider.ts'
-import { idsOf, useAsk } from './hooks.ts'
+import { places, useAsk } from './hooks.ts'
 
 /** What a person thinks of an answer. */
 export type Rating = 'up' | 'down'
@@ -11,8 +11,8 @@ export interface Feedback {
   /** Whether the oracle takes feedback. */
   readonly isThere: boolean
   readonly ratingOf: (message: IMessage) => Rating | undefined
-  /** Says what is thought of an answer, or takes it back; `fromEnd` counts the messages behind it. */
-  readonly rate: (message: IMessage, fromEnd: number, rating: Rating | null) => Promise<void>
+  /** Says what is thought of the last of some messages, or takes it back. */
+  readonly rate: (upTo: readonly IMessage[], rating: Rating | null) => Promise<void>
 }
 
 /** What the user thinks of the answers of a conversation; the last word on each counts. */
@@ -46,11 +46,12 @@ export function useFeedback(oracleDid: string, sessionId: string, overrides?: Ov
     return () => void (isHere = false)
   }, [ask, client, oracleDid, sessionId])
   const rate = useCallback(
-    async ({ id }: IMessage, fromEnd: number, rating: Rating | null) => {
+    async (upTo: readonly IMessage[], rating: Rating | null) => {
       // An answer that came just now has another name here than in the history.
-      const messageId = (await idsOf(ask, sessionId, fromEnd + 1)).at(-1 - fromEnd)
+      const messageId = await (await places()).idOf(ask, sessionId, upTo)
       await ask('/feedback', { body: { sessionId, messageId, rating } })
-      setRatings((now) => new Map([...now, [id, rating], [messageId ?? id, rating]]))
+      const names = [upTo.at(-1)?.id ?? '', messageId ?? '']
+      setRatings((now) => new Map([...now, ...names.map((name) => [name, rating] as const)]))
     },
     [ask, sessionId],
   )
