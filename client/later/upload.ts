@@ -35,7 +35,10 @@ export async function upload(sent: FileToSend): Promise<Attachment> {
         resolve({ fileId, filename: name, mimetype: mediaType, size: bytes })
       else
         reject(
-          new OracleError('invalid_request', `${message} ${hint}`.trim() || `${request.status}`),
+          new OracleError(
+            'invalid_request',
+            `${message} ${hint}`.trim() || `It answered ${request.status}.`,
+          ),
         )
     }
     request.onerror = () => reject(new TypeError('The connection broke.'))

@@ -223,6 +223,11 @@ await describeWith('chromium', 'files in the playground', (program) => {
     await page.route('**/files', (route) => route.abort('connectionreset'), { times: 1 })
     await picker.setInputFiles(note('broken.txt'))
     await one('broken.txt').getByRole('alert').waitFor()
+    await page.route('**/files', (route) => route.fulfill({ status: 502, body: '<h1>Bad</h1>' }), {
+      times: 1,
+    })
+    await one('broken.txt').getByRole('button', { name: 'Try again' }).click()
+    await one('broken.txt').getByRole('alert').getByText('It answered 502.').waitFor()
     await one('broken.txt').getByRole('button', { name: 'Try again' }).click()
     await one('broken.txt').and(page.locator('[data-state=done]')).waitFor()
     await picker.setInputFiles(pngFile('full.png', largePng(1024 * 1024)))
