@@ -9,6 +9,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { alternating, cpuOf, firstWord, sessionCpu, turnCpu } from './support/rounds.ts'
 import { median } from './support/target.ts'
 import { allEnded, Server, start } from './support/turn-client.ts'
 
@@ -54,77 +55,43 @@ function row(what: string, unit: string, figures: ReadonlyMap<Name, number>, goa
 
 type Servers = ReadonlyMap<Name, Server>
 
-/** Runs a measure on all servers, round by round, and gives the median of each. */
-async function alternating(
-  servers: Servers,
-  measure: (server: Server) => Promise<number>,
-  times = rounds,
-): Promise<Map<Name, number>> {
-  const all = new Map<Name, number[]>([...servers.keys()].map((name) => [name, []]))
-  const names = [...servers]
-  for (let round = 0; round < times; round++)
-    for (const [name, server] of round % 2 === 0 ? names : names.toReversed())
-      all.get(name)?.push(await measure(server))
-  return new Map([...all].map(([name, figures]) => [name, median(figures)]))
-}
-
 /** The same figures as multiples of the loop's. */
 function beside(figures: ReadonlyMap<Name, number>): Map<Name, number> {
   const loop = figures.get('loop') ?? NaN
   return new Map([...figures].filter(([name]) => name !== 'loop').map(([n, f]) => [n, f / loop]))
 }
 
-/** The server's CPU for one of `count`, in milliseconds. */
-async function cpuOf(server: Server, count: number, work: () => Promise<unknown>): Promise<number> {
-  const { cpu } = await server.usage('gc')
-  await work()
-  return ((await server.usage()).cpu - cpu) / 1000 / count
-}
-
 const measures: Record<string, (servers: Servers) => Promise<void>> = {
   async turn(servers) {
-    const figures = await alternating(servers, async (server) =>
-      server.cost(await server.sessions(5), 8),
-    )
+    const figures = await alternating(servers, turnCpu, rounds)
     row('CPU of a three-tool turn, one client', 'ms', figures, {})
     row('  of the loop', 'times', beside(figures), { SQLite: 2.5, PostgreSQL: 3 })
   },
 
   async sixteen(servers) {
     const turns = 96
-    const figures = await alternating(servers, (server) => {
+    const measure = (server: Server) => {
       const client = async () => {
         for (let n = 0; n < turns / 16; n++)
           for (const session of await server.sessions(1)) await server.turn(session, 'weather')
       }
       return cpuOf(server, turns, () => Promise.all(Array.from({ length: 16 }, client)))
-    })
+    }
+    const figures = await alternating(servers, measure, rounds)
     row('CPU of a turn and its new session, 16 clients', 'ms', figures, {})
     row('  of the loop', 'times', beside(figures), { SQLite: 4 })
   },
 
   async session(servers) {
-    const count = 200
-    const figures = await alternating(servers, (server) =>
-      cpuOf(server, count, () => server.sessions(count)),
-    )
     const goals = { SQLite: 0.25, PostgreSQL: 0.4 }
+    const figures = await alternating(servers, sessionCpu(1), rounds)
     row('CPU of POST /sessions, one after the other', 'ms', figures, goals)
-    const atOnce = await alternating(servers, (server) =>
-      cpuOf(server, count * 16, () =>
-        Promise.all(Array.from({ length: 16 }, () => server.sessions(count))),
-      ),
-    )
+    const atOnce = await alternating(servers, sessionCpu(16), rounds)
     row('  sixteen at once', 'ms', atOnce, goals)
   },
 
   async firstWord(servers) {
-    const figures = await alternating(servers, async (server) => {
-      const times: number[] = []
-      for (const session of await server.sessions(40))
-        times.push((await server.turn(session, 'talk 3 5')).firstMs)
-      return median(times)
-    })
+    const figures = await alternating(servers, firstWord, rounds)
     row('time to the first word, the model at once', 'ms', figures, { PostgreSQL: 4.5 })
   },
 

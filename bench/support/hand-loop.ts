@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /**
  * The hand-written server: node:http on both sides, the history in a Map, a frame for every word. The server has no
  * users, stores nothing, and cannot resume a stream. With a second argument its turns pass through LangGraph, with a third
- * one, a file of SQLite, they also leave their rows there.
+ * one, a file of SQLite or the address of a PostgreSQL, sessions and turns also leave their rows there.
  */
 
 interface Said {
@@ -15,9 +15,9 @@ interface Said {
   tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[]
 }
 
-const [, , endpoint, through, file] = process.argv
+const [, , endpoint, through, place] = process.argv
 const port = Number(endpoint)
-const floor = through ? new (await import('./floor.ts')).Floor(file) : undefined
+const floor = through ? await (await import('./floor.ts')).Floor.over(place) : undefined
 const agent = new http.Agent({ keepAlive: true })
 const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 const tools = [
@@ -110,7 +110,7 @@ const server = createServer((request, response) => {
     if (request.url === '/sessions')
       return response
         .writeHead(201, { 'content-type': 'application/json' })
-        .end(JSON.stringify({ sessionId: randomUUID() }))
+        .end(JSON.stringify({ sessionId: (await floor?.session()) ?? randomUUID() }))
     await turn(request.url!, JSON.parse(body).message, response)
   })
 })

@@ -9,6 +9,8 @@ export const insideTests: Readonly<Record<string, string>> = {
     'What a process hears of one channel, by which way and how often, is hidden by everything that looks into the database, too.',
   'test/turns/failover.test.ts':
     'Its turns write into a world outside that counts, and two databases take each other’s place below them.',
+  'test/turns/made-at-once.test.ts':
+    'How many statements make the sessions of one moment is counted at the client of the database.',
   'test/turns/fleet.test.ts':
     'Statements and messages are counted by the word: an engine that speaks when the test tells it to.',
   'test/agent/bounded-work.test.ts':

@@ -98,8 +98,12 @@ export const tellsThat = (
     : sql<string>`case when pg_notify(${channelInDatabase(channel)}::text, (${payload})::text) is null then null
         else ${channel}::text || ' ' || ${payload} end`
 
-/** The same for a message whose values a prepared statement fills in. */
-export const tellsAs = ({ to, payload, told }: Record<keyof Telling, string | null>) =>
+/** The same for a message whose values a prepared statement fills in, or which stands in a row. */
+export const tellsAs = ({
+  to,
+  payload,
+  told,
+}: Record<keyof Telling, string | null | RawBuilder<unknown>>) =>
   sql<string>`case when pg_notify(${to}::text, ${payload}::text) is null then null else ${told}::text end`
 
 /** What rows say that they have told, a message a line: see `told`. */

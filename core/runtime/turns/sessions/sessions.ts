@@ -1,4 +1,4 @@
-import { type RawBuilder, type Selectable, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { RuntimeError } from '../../../errors.ts'
 import type { EnsuredSession } from '../../../plugin.ts'
 import type { Proof } from '../../http/routes/access.ts'
@@ -10,9 +10,10 @@ import type { Commits } from '../journal/commits.ts'
 import { otherReaders, sharedWithoutRoom } from './refusals.ts'
 import { cursorOf, type ListWish, placeOf, wished } from './page.ts'
 import { slices } from '../journal/store.ts'
-import type { Dialect, RunDatabase, SessionsTable } from '../journal/tables.ts'
+import type { Dialect, RunDatabase } from '../journal/tables.ts'
 import { takeSession } from '../journal/take-session.ts'
 import { forgetWords } from '../search/tables.ts'
+import type { SessionRow } from './made-at-once.ts'
 import { hintOf, Making } from './making.ts'
 import { newestOf, ownSession } from './queries.ts'
 import { timedId } from '../../base/clock.ts'
@@ -44,8 +45,6 @@ export interface SessionView {
   /** How many notices of the session its user has not seen; in a list. */
   readonly unread?: number
 }
-
-type SessionRow = Selectable<SessionsTable>
 
 /** The session that a plugin wants; without an id the newest one of the room, else of the plugin. */
 export interface SessionWish {
