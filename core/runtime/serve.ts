@@ -1,5 +1,6 @@
+import type { Context } from 'koa'
 import type { RuntimeError } from '../errors.ts'
-import type { HttpLayer, RouteContext } from '../plugin.ts'
+import type { HttpLayer, Log, RouteContext } from '../plugin.ts'
 import { type Conversations, demandTalk } from './agent/conversations.ts'
 import { CallsOutside } from './agent/outside/outside-tools.ts'
 import { SessionsForPlugins } from './agent/outside/plugin-sessions.ts'
@@ -8,6 +9,7 @@ import { Callers } from './auth/callers.ts'
 import type { Grantable } from './auth/grants/request.ts'
 import type { Identity } from './auth/identity.ts'
 import { machineNow } from './base/clock.ts'
+import { watchedLayer } from './base/onion.ts'
 import { isActive, isOpen, type PluginRecord } from './base/plugin-record.ts'
 import { runtimeVersion } from './base/version.ts'
 import type { Blueprint } from './blueprint.ts'
@@ -105,7 +107,7 @@ export function serve(
     unserved: () => pendingIn(records),
     access: callers,
     limits: limitsOf(blueprint),
-    around: [...blueprint.http, ...records.filter(isActive).flatMap(httpLayers)],
+    around: layersOf(blueprint, records),
     cors: config.CORS_ORIGIN,
     headers: headersOf(records),
     publicUrl: config.PUBLIC_URL,
@@ -272,8 +274,27 @@ function connectionsOf({ config: { CONNECTIONS_TOTAL: asked }, log }: Blueprint)
   return allowed
 }
 
+/** The layers around every request, outermost first: those of the app, then those of the plugins. */
+function layersOf({ http, log }: Blueprint, records: readonly PluginRecord[]): HttpLayer[] {
+  return [
+    ...http.map((layer) => watchedHttp(layer, 'a layer of createApp({ http })', log)),
+    ...records.filter(isActive).flatMap((record) => httpLayers(record, log)),
+  ]
+}
+
 /** The layer of a plugin around every request. While the plugin serves nothing, requests pass the layer by. */
-function httpLayers(record: PluginRecord): HttpLayer[] {
+function httpLayers(record: PluginRecord, log: Log): HttpLayer[] {
   const layer = record.definition.middleware?.http
-  return layer ? [(koa, next) => (isOpen(record) ? layer(koa, next) : next())] : []
+  if (!layer) return []
+  const open: HttpLayer = (koa, next) => (isOpen(record) ? layer(koa, next) : next())
+  return [watchedHttp(open, `middleware.http of ${record.name}`, record.base?.log ?? log)]
+}
+
+/** The same layer, and the log warns when nothing of an answer is out because the layer hangs. */
+function watchedHttp(around: HttpLayer, layer: string, log: Log): HttpLayer {
+  return watchedLayer<Context, void>(around, ({ state, method, res }) => {
+    const { requestId, route } = state
+    const fields = { requestId, method, route }
+    return res.headersSent || res.destroyed ? undefined : { log, layer, what: 'a request', fields }
+  })
 }

@@ -1,6 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { definePlugin } from '#core'
+import { scriptedModel, testApp } from '#core/testing'
 import { RuntimeError } from '../../core/errors.ts'
-import { openLog, longestLine } from '../../core/runtime/base/log.ts'
+import { longestLine, mayRepeat, openLog } from '../../core/runtime/base/log.ts'
 
 /** What a log writes, with a secret that it must not write. */
 function logged(pretty = false) {
@@ -102,5 +104,67 @@ describe('a warning that the database is away', () => {
       log.warn('Jobs could not be claimed')
     }
     expect(lines).toHaveLength(9)
+  })
+})
+
+describe('a warning that may come with every request', () => {
+  it('comes once in ten seconds for each thing and person, with how many of the thing were left out', () => {
+    const { log, lines } = logged()
+    const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now())
+    onTestFinished(() => now.mockRestore())
+    const warn = (of: string, whom: string) =>
+      log.warn({ [mayRepeat]: { of, whom }, of, whom }, 'No turn began')
+    for (let nth = 0; nth < 4; nth++) {
+      warn('UNAVAILABLE', 'alice')
+      warn('UNAVAILABLE', 'bob')
+      warn('MODEL_TIMEOUT', 'alice')
+    }
+    now.mockReturnValue(performance.now() + 10_000)
+    warn('UNAVAILABLE', 'alice')
+    const said = lines.map((line) => JSON.parse(line))
+    expect(said.map(({ of, whom, leftOut }) => [of, whom, leftOut])).toEqual([
+      ['UNAVAILABLE', 'alice', undefined],
+      ['UNAVAILABLE', 'bob', undefined],
+      ['MODEL_TIMEOUT', 'alice', undefined],
+      ['UNAVAILABLE', 'alice', 6],
+    ])
+  })
+
+  it('comes once in ten seconds for whole crowds, once there are too many people to tell apart', () => {
+    const { log, lines } = logged()
+    const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now())
+    onTestFinished(() => now.mockRestore())
+    for (let nth = 0; nth < 5_000; nth++)
+      log.warn({ [mayRepeat]: { of: 'UNAVAILABLE', whom: `person ${nth}` } }, 'No turn began')
+    expect(lines).toHaveLength(101)
+    now.mockReturnValue(performance.now() + 10_000)
+    log.warn({ [mayRepeat]: { of: 'UNAVAILABLE', whom: 'somebody new' } }, 'No turn began')
+    expect(lines).toHaveLength(102)
+    expect(JSON.parse(lines[101] ?? '')).toMatchObject({ leftOut: 4_899 })
+  })
+
+  it('is that of a refused request, and of a turn that a layer ends', async () => {
+    const guard = definePlugin({
+      name: 'guard',
+      summary: 'Lets nobody in.',
+      routes: {
+        'GET /closed': {
+          auth: 'public',
+          run: () => {
+            throw new RuntimeError('UNAVAILABLE', 'It is closed.')
+          },
+        },
+      },
+      middleware: { turn: async () => {} },
+    })
+    await using app = await testApp({ plugins: [guard], model: scriptedModel([]) })
+    const users = [await app.user(), await app.user()]
+    for (let nth = 0; nth < 5; nth++) {
+      expect((await app.get('/closed')).status).toBe(503)
+      for (const user of users) await user.say('Hello')
+    }
+    const count = (words: string) => app.log.filter((line) => line.includes(words)).length
+    expect(count('a request could not be served')).toBe(1)
+    expect(count('middleware.turn ended a turn')).toBe(2)
   })
 })

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
 import type { AnyRoute, RouteContext } from '../../core/plugin.ts'
 import { type Edge, edge, firstOf } from '../support/edge.ts'
 
@@ -77,6 +78,19 @@ test('a request that does not end in time is cut off, and its handler told', asy
   await until(() => stuck.closed)
   expect(aborted).toBe(true)
   expect(stuck.received).toBe('')
+})
+
+test('a body that is still on its way is refused, so that its sender sends it again', async () => {
+  const server = await edge({
+    'POST /up': { auth: 'public', input: z.unknown(), run: () => 'here' },
+  })
+  const head = 'POST /up HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'
+  const half = dial(server, `${head}Content-Length: 100\r\n\r\n{`)
+  await sleep(100)
+  await server.http.close(100)
+  await until(() => half.closed)
+  expect(firstOf(half.received)).toMatchObject({ status: 503, json: { code: 'UNAVAILABLE' } })
+  expect(half.received.toLowerCase()).toContain('connection: close')
 })
 
 test('streams are told why, say goodbye, and end whole', async () => {

@@ -371,6 +371,13 @@ describe('a reader', () => {
     // What the two kernels' socket buffers hold, and no more.
     expect(feed.nexts * 10_000).toBeLessThan(16 * 1024 * 1024)
     await until(() => feed.returns === 1)
+    expect(server.logged).toMatchObject([
+      {
+        level: 'info',
+        fields: { requestId: expect.any(String) },
+        message: 'An event stream was cut off: its reader does not read what it is sent',
+      },
+    ])
     socket.destroy()
   })
 

@@ -17,6 +17,7 @@ export const kernelWords: Readonly<Record<string, Readonly<Record<string, string
     'core/runtime/http/answer/answer.ts': 'an event of Node’s streams',
     'core/runtime/http/answer/sse.ts': 'a key of an event that a route sends',
     'core/runtime/http/read/body.ts': 'an event of Node’s streams',
+    'core/runtime/http/read/continue.ts': 'an event of Node’s streams',
     'core/runtime/model/sdk/prompt.ts': 'the kind of a file’s bytes, as packages take them',
     'core/runtime/model/transport/post.ts': 'an event of Node’s streams',
     'core/runtime/turns/events/session-events.ts': 'a key of an event that a plugin follows',

@@ -21,48 +21,83 @@ const cutMark = '… [cut]'
 
 /** How long a line that would come again and again keeps silent after it was written. */
 const silenceMs = 10_000
+/** How many lines are remembered that would come again and again. */
+const mostSpaced = 100
+
+/** The field of a warning that may come with every request. No line shows it. */
+export const mayRepeat = Symbol('mayRepeat')
+
+/** What makes a warning the same as one before: what it warns of, and of whom. */
+interface Repeated {
+  readonly of: string
+  readonly whom?: string | undefined
+}
 
 /** Says when a line that would come again and again is due: at once, and then once in ten seconds. */
-class Spacing {
-  #silentUntil = -Infinity
-  #leftOut = 0
+class Spacings {
+  readonly #silentUntil = new Map<string, number>()
+  readonly #leftOut = new Map<string, number>()
 
-  /** How many lines were left out since the last one; undefined where this one is left out, too. */
-  due(): number | undefined {
+  /** How many lines of the same thing were left out since the last one; undefined where this one is left out, too. */
+  due(repeated: Repeated): number | undefined {
+    const { of } = repeated
     const now = performance.now()
-    if (now < this.#silentUntil) {
-      this.#leftOut++
+    const name = this.#nameOf(repeated, now)
+    const leftOut = this.#leftOut.get(of) ?? 0
+    if (now < (this.#silentUntil.get(name) ?? 0)) {
+      this.#leftOut.set(of, leftOut + 1)
+      forgetOldest(this.#leftOut)
       return undefined
     }
-    const leftOut = this.#leftOut
-    this.#silentUntil = now + silenceMs
-    this.#leftOut = 0
+    this.#leftOut.delete(of)
+    this.#silentUntil.set(name, now + silenceMs)
+    forgetOldest(this.#silentUntil)
     return leftOut
+  }
+
+  /** Where too many people are warned of to tell them apart, they are one crowd for each thing that they are warned of. */
+  #nameOf({ of, whom }: Repeated, now: number): string {
+    const name = JSON.stringify([of, whom])
+    if (whom === undefined || this.#silentUntil.has(name)) return name
+    if (this.#silentUntil.size >= mostSpaced)
+      for (const [old, until] of this.#silentUntil) if (until <= now) this.#silentUntil.delete(old)
+    return this.#silentUntil.size < mostSpaced ? name : JSON.stringify([of])
   }
 }
 
-/** How many sentences are remembered that came because the database is away. */
-const mostSpaced = 100
+/** Forgets the oldest where there are too many. */
+function forgetOldest(known: Map<string, number>): void {
+  for (const [oldest] of known) {
+    if (known.size <= mostSpaced) return
+    known.delete(oldest)
+  }
+}
 
 /**
  * While the database is away, whoever looks into it again and again fails again and again, as does every request: each sentence
- * that warns of it, by its own code or by that of its error, comes once in ten seconds, whoever says it.
+ * that warns of it, by its own code or by that of its error, comes once in ten seconds, whoever says it. So does a warning that says
+ * by `mayRepeat` that it may come with every request, for each thing and person that it warns of.
  */
 function spaced() {
-  const spacings = new Map<unknown, Spacing>()
+  const spacings = new Spacings()
   return function (this: Logger, args: Parameters<LogFn>, write: LogFn, level: number): void {
     const [given, sentence] = args
-    const fields = fieldsIn(given)
-    const isAway = [fields.code, fieldsIn(fields.err).code].includes('DATABASE_UNREACHABLE')
-    if (level !== pino.levels.values.warn || !isAway) return write.apply(this, args)
-    const spacing = spacings.get(sentence) ?? new Spacing()
-    spacings.set(sentence, spacing)
-    for (const [oldest] of spacings) if (spacings.size > mostSpaced) spacings.delete(oldest)
-    const leftOut = spacing.due()
+    const repeated = level === pino.levels.values.warn ? repeatedIn(given, sentence) : undefined
+    if (repeated === undefined) return write.apply(this, args)
+    const leftOut = spacings.due(repeated)
     if (leftOut === undefined) return
-    if (leftOut > 0) args[0] = { ...fields, leftOut }
+    if (leftOut > 0) args[0] = { ...fieldsIn(given), leftOut }
     write.apply(this, args)
   }
+}
+
+/** What makes a warning the same as one before; undefined for one that is always written. */
+function repeatedIn(given: unknown, sentence: unknown): Repeated | undefined {
+  const fields = fieldsIn(given)
+  if ([fields.code, fieldsIn(fields.err).code].includes('DATABASE_UNREACHABLE'))
+    return { of: String(sentence) }
+  const said: Repeated | undefined = Reflect.get(fields, mayRepeat)
+  return said && { ...said, of: `${said.of} ${String(sentence)}` }
 }
 
 /** The runtime's log, and the way past its formatting for whoever has whole lines of JSON. */

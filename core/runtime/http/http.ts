@@ -23,6 +23,7 @@ import { Dispatcher } from './dispatcher.ts'
 import type { ErrorWords } from './routes/error-words.ts'
 import { sseLimits, type SseLimits } from './answer/sse.ts'
 import { nodeHttp } from '../base/node-http.ts'
+import { continueWhenRead } from './read/continue.ts'
 import { readTarget } from './read/target.ts'
 
 /** How long the edge waits. */
@@ -108,6 +109,7 @@ export class Http {
   readonly #dispatcher: Dispatcher
   readonly #koa: Koa
   readonly #connections: Connections
+  readonly #arrivals: Arrivals
   readonly #upgrades = new Map<string, Upgrade>()
   readonly #shutdown = new AbortController()
   #routes: readonly ServedRoute[]
@@ -152,8 +154,8 @@ export class Http {
     this.server = nodeServer(this.#koa, times)
     const { bodyMs: withinMs, checkMs } = times
     const pace = { withinMs, checkMs, bytesPerS: limits.uploadBytesPerS ?? usualUploadBytesPerS }
-    const arrivals = new Arrivals(pace, refuseOn)
-    this.server.on('request', (req) => arrivals.enter(req))
+    this.#arrivals = new Arrivals(pace, refuseOn)
+    this.server.on('request', (req) => this.#arrivals.enter(req))
     this.#connections = new Connections(this.server, limits.connections ?? Infinity, log)
     this.#hear()
   }
@@ -224,7 +226,9 @@ export class Http {
     // A connection becomes idle when its last answer is out, and would then wait for the next.
     const idle = setInterval(() => this.server.closeIdleConnections(), 20)
     const last = setTimeout(() => {
-      for (const socket of this.#connections.all()) socket.destroy()
+      // Of a body that is not here yet nothing was done, so its sender is told to send it again. What is at work may be done or not.
+      const told = this.#arrivals.refuseAll(reason)
+      for (const socket of this.#connections.all()) if (!told.has(socket)) socket.destroy()
     }, graceMs)
     await closed
     clearInterval(idle)
@@ -263,6 +267,10 @@ export class Http {
     server.on('connect', (_, socket) =>
       answerRaw(socket, new RuntimeError('METHOD_NOT_ALLOWED', 'This server is no proxy.')),
     )
+    server.on('checkContinue', (req, res) => {
+      continueWhenRead(req, res, () => this.#shutdown.signal.aborted)
+      server.emit('request', req, res)
+    })
     // An Expect header that the server does not know is no reason to refuse the request.
     server.on('checkExpectation', (req, res) => void server.emit('request', req, res))
   }

@@ -20,12 +20,12 @@ import type { Gauges } from '../../model/window/gauges.ts'
 import { bytesOfRequest } from '../../model/window/sizes.ts'
 import { openedModel } from '../../model/opened-later.ts'
 import { fieldsIn } from '../../base/fields.ts'
-import { onion, type Layer } from '../../base/onion.ts'
+import { onion, watchedLayer, type Layer } from '../../base/onion.ts'
 import { isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import { underWay } from '../../watchdog/under-way.ts'
 import type { StepTiming } from '../../turns/run.ts'
 import { UsageTally, type CallFacts, type CountedCall } from './tally.ts'
-import { turnContext, type Turn } from '../turn/turn.ts'
+import { turnContext, type Turn, waitingTurn } from '../turn/turn.ts'
 import { untilAborted } from '../../base/until-aborted.ts'
 
 /** One call of the model on its way through the onion. */
@@ -85,7 +85,7 @@ export function composeModel(
     .filter((record) => record.base && record.definition.middleware?.model)
     .map((record): Layer<ModelCalling, ModelReply> => {
       const layer = record.definition.middleware!.model!
-      return (calling, next) => {
+      const layered: Layer<ModelCalling, ModelReply> = (calling, next) => {
         if (!isOpen(record)) return next()
         // A request that a layer puts in `ctx.request` is the one that the layers inside it and the model get.
         const { turn } = calling
@@ -103,6 +103,7 @@ export function composeModel(
         )
         return Promise.resolve(layer(ctx, next)).then((reply) => answered(reply, record.name))
       }
+      return watchedLayer(layered, ({ turn }) => waitingTurn(record, 'model', turn))
     })
   return onion(layers, (calling) => stream(calling, log, gauges))
 }

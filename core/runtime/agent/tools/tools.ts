@@ -5,7 +5,7 @@ import { atOnce } from '../turn/at-once.ts'
 import { Facts } from '../../audit/line.ts'
 import { audited } from './audit-call.ts'
 import { capabilityTools, isAtHand, isToolName, mayCall, mayGive } from '../turn/capabilities.ts'
-import { onion, type Layer } from '../../base/onion.ts'
+import { onion, watchedLayer, type Layer } from '../../base/onion.ts'
 import { gateOf, isActive, isOpen, type PluginRecord } from '../../base/plugin-record.ts'
 import type { ToolEnd } from '../../telemetry/kernel-metrics.ts'
 import { inSpan } from '../../telemetry/current-span.ts'
@@ -17,7 +17,7 @@ import { kernelEntry, pluginEntry, type ToolEntry, type ToolOptions } from './en
 import { explained } from './tool-content.ts'
 import { contentOfCall, sourceOf } from './call-content.ts'
 import { readResultEntry, readResultName } from './read-result.ts'
-import { turnContext, type Turn } from '../turn/turn.ts'
+import { turnContext, type Turn, waitingTurn } from '../turn/turn.ts'
 import { untilAborted } from '../../base/until-aborted.ts'
 
 /** How a call ended, for the model and the listeners. */
@@ -238,10 +238,13 @@ export class Tools {
       .filter((record) => record.base && record.definition.middleware?.tool)
       .map((record): Layer<Calling, unknown> => {
         const layer = record.definition.middleware!.tool!
-        return ({ call, turn, facts }, next) =>
-          isOpen(record)
-            ? layer(call, turnContext(record, turn, { id: call.id, facts }), next)
-            : next()
+        return watchedLayer(
+          ({ call, turn, facts }, next) =>
+            isOpen(record)
+              ? layer(call, turnContext(record, turn, { id: call.id, facts }), next)
+              : next(),
+          ({ call, turn }) => waitingTurn(record, 'tool', turn, { tool: call.name }),
+        )
       })
     return onion(layers, audited(execute))
   }

@@ -10,6 +10,7 @@ import type {
 } from '../../../plugin.ts'
 import type { Facts } from '../../audit/line.ts'
 import type { Rights } from '../../auth/grants/rights.ts'
+import type { Waiting } from '../../base/onion.ts'
 import type { ModelScope, PluginBase, PluginRecord } from '../../base/plugin-record.ts'
 import type { TurnWatch } from '../../telemetry/turn-watch.ts'
 import type { TurnRequest } from '../../turns/run.ts'
@@ -97,6 +98,17 @@ export function turnContext(record: PluginRecord, turn: Turn, call?: OfCall): Tu
     stateOf: <P extends AnyPlugin>(plugin: P) =>
       frozen(structuredClone(stateOf(turn, plugin.name))) as Readonly<StateOf<P>>,
   }
+}
+
+/** What the log says of a layer that keeps a turn waiting. */
+export function waitingTurn(
+  { name, base }: PluginRecord,
+  kind: 'turn' | 'model' | 'tool',
+  { requestId, runId, session }: Turn,
+  more?: object,
+): Waiting | undefined {
+  const fields = { requestId, runId, sessionId: session.id, ...more }
+  return base && { log: base.log, layer: `middleware.${kind} of ${name}`, what: 'a turn', fields }
 }
 
 /** What a turn has of its request. */

@@ -1,6 +1,7 @@
 import type { Context } from 'koa'
 import type { RuntimeError } from '../../../errors.ts'
 import type { Log, ToldError } from '../../../plugin.ts'
+import { mayRepeat } from '../../base/log.ts'
 import { isGateCode } from '../../base/plugin-record.ts'
 import { type Answer, jsonType, send } from './answer.ts'
 import { errorText, statusOf, toRuntimeError } from './error-body.ts'
@@ -36,7 +37,10 @@ export class Failures {
     if (isGateCode(code)) this.#log.debug({ ...fields, err: undefined }, error.message)
     // 501 says that the operator has switched something off, so the log need not say it.
     else if (error.status === 500) this.#log.error(fields, 'a request failed')
-    else if (error.status > 501) this.#log.warn(fields, 'a request could not be served')
+    else if (error.status > 501) {
+      const repeated = { of: `${code} ${route}`, whom: state.caller ?? state.who }
+      this.#log.warn({ ...fields, [mayRepeat]: repeated }, 'a request could not be served')
+    }
     return error
   }
 

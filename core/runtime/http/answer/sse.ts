@@ -35,6 +35,8 @@ interface Reader {
   abort(reason: unknown): void
   /** A fault in the middle of the stream as the text of an `error` event. */
   renderError(error: unknown): string
+  /** Called when the stream cuts off the reader, who does not read. */
+  stalled(): void
   /** Called when a source fails while it cleans up: the reader cannot be told any more. */
   lateFailure(error: unknown): void
 }
@@ -165,10 +167,10 @@ export class SseStream {
     const { res, limits } = this.#reader
     this.#head()
     if (writeChunk(res, frames)) return true
-    if (res.writableLength > limits.maxBufferedBytes) this.#cut()
+    if (res.writableLength > limits.maxBufferedBytes) this.#onStalled()
     else {
       res.socket?.once('drain', this.#onDrain)
-      this.#stall = setTimeout(this.#cut, limits.stallMs)
+      this.#stall = setTimeout(this.#onStalled, limits.stallMs)
     }
     return false
   }
@@ -221,6 +223,11 @@ export class SseStream {
     this.#stop()
     this.#reader.res.end()
     this.#settle.resolve()
+  }
+
+  #onStalled = (): void => {
+    this.#reader.stalled()
+    this.#cut()
   }
 
   #cut = (): void => {

@@ -56,6 +56,18 @@ export class Arrivals {
     this.#timer ??= setInterval(() => this.#look(), this.#limits.checkMs).unref()
   }
 
+  /** Refuses every body that is still on its way, and returns the connections of those. */
+  refuseAll(error: RuntimeError): Set<Socket> {
+    const refused = new Set<Socket>()
+    for (const [socket, { req }] of this.#bodies) {
+      if (req.complete || socket.destroyed) continue
+      refused.add(socket)
+      this.#refuse(socket, error)
+    }
+    this.#bodies.clear()
+    return refused
+  }
+
   #look(): void {
     const now = performance.now()
     for (const [socket, arrival] of this.#bodies) {

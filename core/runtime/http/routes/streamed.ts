@@ -136,6 +136,11 @@ async function stream(
     limits: sse,
     abort: (reason) => exchange.abort(reason),
     renderError: (thrown) => errorText(failures.explain(koa, thrown), requestId),
+    stalled: () =>
+      log.info(
+        { requestId },
+        'An event stream was cut off: its reader does not read what it is sent',
+      ),
     lateFailure: (error) => log.warn({ err: error, requestId }, 'a stream failed to clean up'),
   })
   opened(stream)
