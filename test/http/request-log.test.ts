@@ -48,6 +48,11 @@ const shop = definePlugin({
       answers: { 201: ['application/json'] },
       run: () => created('/made/1', {}),
     },
+    'GET /long': {
+      auth: 'public',
+      run: (_, { signal }) =>
+        new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true })),
+    },
     'GET /rare': { auth: 'public', limit: { max: 1, perMs: 3_600_000 }, run: () => ({ ok: true }) },
     'POST /small': {
       auth: 'public',
@@ -246,6 +251,30 @@ describe('a request', () => {
     }
     const faults = app.log.filter((line) => line.includes('a request failed'))
     expect(JSON.parse(faults[0]!)).toMatchObject({ route: 'GET /broken', plugin: 'shop' })
+  })
+
+  it('says of a request without an answer that it had none, or what was said in its place', async () => {
+    const { app, after } = await start()
+    const left = new AbortController()
+    const slow = fetch(`${app.url}/long`, { signal: left.signal })
+    setTimeout(() => left.abort(), 200)
+    await expect(slow).rejects.toThrow('aborted')
+    const [cut] = await after(1)
+    expect(cut).toMatchObject({ route: 'GET /long', status: 499, bytesOut: 0 })
+    expect(cut).not.toHaveProperty('code')
+
+    const raw = connect(Number(new URL(app.url).port), '127.0.0.1')
+    const head = ['POST /small HTTP/1.1', 'host: x', 'content-type: application/json']
+    raw.write(`${head.join('\r\n')}\r\ntransfer-encoding: chunked\r\n\r\n`)
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    raw.write('no length\r\n')
+    let answer = ''
+    raw.on('data', (bytes) => (answer += String(bytes)))
+    await once(raw, 'close')
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+    const [, refused, ...others] = await after(2)
+    expect(refused).toMatchObject({ route: 'POST /small', status: 400, code: 'BAD_REQUEST' })
+    expect(others).toEqual([])
   })
 
   it('counts the bytes of its body and of its answer, and its time', async () => {

@@ -15,7 +15,7 @@ import { listen, type Listening } from './listen.ts'
 import { describeApi, type OpenApi } from './routes/openapi.ts'
 import type { Places } from './limits/places.ts'
 import { RateLimits } from './limits/rate-limit.ts'
-import type { RequestWatch } from './answer/request-watch.ts'
+import { refusedInstead, type RequestWatch } from './answer/request-watch.ts'
 import { responseOf } from './answer/response-of.ts'
 import { answerRaw, parserError } from './answer/raw-answer.ts'
 import type { ServedRoute } from './routes/run-route.ts'
@@ -259,7 +259,7 @@ export class Http {
     })
     server.on('clientError', (error, socket) => {
       const refusal = parserError(error)
-      if (refusal) this.#options.watch?.unreadable(refusal)
+      if (refusal && !responseOf(socket)) this.#options.watch?.unreadable(refusal)
       if (refusal === undefined) socket.destroy()
       else refuseOn(socket, refusal)
     })
@@ -304,9 +304,11 @@ export class Http {
 
 /** Answers on a connection that is then closed. */
 function refuseOn(socket: Duplex, refusal: RuntimeError): void {
+  const res = responseOf(socket)
   // Bytes of an answer are out already, so a second one would be read as part of it.
-  if (responseOf(socket)?.headersSent) socket.destroy()
-  else answerRaw(socket, refusal)
+  if (res?.headersSent) return void socket.destroy()
+  if (res) refusedInstead(res, refusal)
+  answerRaw(socket, refusal)
 }
 
 function nodeServer(koa: Koa, times: EdgeTimes): Server {

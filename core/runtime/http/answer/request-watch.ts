@@ -21,6 +21,25 @@ interface Noted {
   readonly code?: string
 }
 
+/** The status of a request that nobody answered: its client went away, or the server had to stop. */
+const unanswered = 499
+
+/** What was said on the bare connection in the place of an answer. */
+const saidInstead = new WeakMap<object, RuntimeError>()
+
+/** Notes that a refusal goes out on the bare connection in the place of a response. */
+export const refusedInstead = (res: object, refusal: RuntimeError): void =>
+  void saidInstead.set(res, refusal)
+
+/** The status that the client has got. */
+function statusIn({ res, state }: Context): number {
+  if (res.headersSent) return res.statusCode
+  const refusal = saidInstead.get(res)
+  if (!refusal) return unanswered
+  state.code = refusal.code
+  return statusOf(refusal)
+}
+
 /** Sees each request from its beginning to its end, for the log, for metrics and for traces. */
 export class RequestWatch {
   readonly #log: RequestLog | undefined
@@ -39,7 +58,7 @@ export class RequestWatch {
     const begun = performance.now()
     this.#spans?.begin(koa)
     if (!this.#log) {
-      res.on('close', () => this.#ended(koa, res.statusCode, performance.now() - begun))
+      res.on('close', () => this.#ended(koa, statusIn(koa), performance.now() - begun))
       return
     }
     const { bytesRead, bytesWritten } = socket
@@ -47,7 +66,7 @@ export class RequestWatch {
       const said = Number(koa.req.headers['content-length'])
       const bytesIn = Number.isNaN(said) ? socket.bytesRead - bytesRead : said
       const bytesOut = socket.bytesWritten - bytesWritten
-      this.#ended(koa, res.statusCode, performance.now() - begun, { bytesIn, bytesOut })
+      this.#ended(koa, statusIn(koa), performance.now() - begun, { bytesIn, bytesOut })
     })
   }
 
