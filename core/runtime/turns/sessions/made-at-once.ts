@@ -57,11 +57,10 @@ export class MadeAtOnce {
   insert(session: NewSession, cids: readonly string[]): Promise<SessionRow | undefined> {
     // Two of one id cannot tell which of them was made.
     if (this.#waiting.has(session.id) || this.#waiting.size === most) this.#send()
-    if (this.#waiting.size === 0)
-      if (this.#underWay === 0) setImmediate(this.#send)
-      else this.#patience = setTimeout(this.#send, patienceMs)
     const settle = Promise.withResolvers<SessionRow | undefined>()
     this.#waiting.set(session.id, { session, cids, settle })
+    if (this.#underWay === 0) this.#send()
+    else if (this.#waiting.size === 1) this.#patience = setTimeout(this.#send, patienceMs)
     return settle.promise
   }
 
@@ -127,14 +126,16 @@ const insertion = ({ db, now }: Pick<Options, 'db' | 'now'>, isProving: boolean)
     const telling = tellsAs({ to: sql`t."to"`, payload: sql`t.payload`, told: sql`t.told` })
     return {
       compile: () =>
-        sql<SessionRow>`with made as (
+        sql<SessionRow>`with given as (
+            select * from unnest(${ids}::text[], ${dids}::text[], ${plugins}::text[], ${cids}::text[],
+              ${to}::text[], ${payloads}::text[], ${told}::text[])
+              as n(id, did, plugin, cids, "to", payload, told)
+          ), made as (
             insert into kernel_sessions (id, did, plugin, created_at, updated_at, turns)
-            select n.id, n.did, n.plugin, at, at, 0 from (select ${now} as at) as moment,
-              unnest(${ids}::text[], ${dids}::text[], ${plugins}::text[], ${cids}::text[]) as n(id, did, plugin, cids)
+            select n.id, n.did, n.plugin, at, at, 0 from (select ${now} as at) as moment, given n
             ${unlessRevoked} on conflict (id) do nothing returning *
           )
           select made.*, case when t."to" is not null then ${telling} end as told
-          from made join unnest(${ids}::text[], ${to}::text[], ${payloads}::text[], ${told}::text[])
-            as t(id, "to", payload, told) on t.id = made.id`.compile(db),
+          from made join given t on t.id = made.id`.compile(db),
     }
   })
