@@ -8,11 +8,11 @@ import { replica } from '../support/replica.ts'
 
 await onPostgres('sessions that are made at once', (where) => {
   /** Asks for sessions while the table is locked, so that they come together, and gives their answers and their statements. */
-  async function atOnce(dids: readonly string[]) {
+  async function atOnce(dids: readonly string[], { url = where.databaseUrl, isHeld = false } = {}) {
     const database = new pg.Client(where.databaseUrl)
     await database.connect()
     onTestFinished(() => database.end())
-    const here = await replica({ engine: sayingEngine(['Hello.']), ...where })
+    const here = await replica({ engine: sayingEngine(['Hello.']), ...where, databaseUrl: url })
     await here.call('POST', '/sessions', undefined, dids[0])
     const query = vi.spyOn(Client.prototype, 'query')
     onTestFinished(() => void query.mockRestore())
@@ -24,6 +24,8 @@ await onPostgres('sessions that are made at once', (where) => {
       const made = statements().flatMap(([, values]) => (values as unknown[][])[0])
       expect(made).toHaveLength(dids.length)
     }, 20_000)
+    // Held, the lock outlives the statements.
+    if (isHeld) await Promise.all(asked)
     const count = statements().length
     await database.query('commit')
     return { answers: await Promise.all(asked), count, here }
@@ -56,5 +58,14 @@ await onPostgres('sessions that are made at once', (where) => {
     expect(answers.map(({ status }) => status)).toEqual(
       dids.map((did) => (did === bad ? 500 : 201)),
     )
+  })
+
+  it('fail together where their statement takes too long, each after one try', async () => {
+    const dids = Array.from({ length: 6 }, () => `did:key:z${randomUUID()}`)
+    const url = new URL(where.databaseUrl ?? '')
+    url.searchParams.set('statement_timeout', '1500')
+    const { answers, count } = await atOnce(dids, { url: url.href, isHeld: true })
+    expect(answers.map(({ status }) => status)).toEqual(dids.map(() => 500))
+    expect(count).toBeLessThan(4)
   })
 })

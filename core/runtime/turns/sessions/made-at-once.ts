@@ -1,5 +1,4 @@
 import { type Selectable, sql } from 'kysely'
-import { RuntimeError } from '../../../errors.ts'
 import { type Telling, tellsAs } from '../../store/channels/channels.ts'
 import { prepared } from '../../store/prepared.ts'
 import type { RunStore } from '../journal/store.ts'
@@ -82,8 +81,9 @@ export class MadeAtOnce {
       const made = await this.#insert(group)
       for (const { session, settle } of group) settle.resolve(made.get(session.id))
     } catch (error) {
-      // One that fails takes none of the others along; a database that is away fails them all.
-      if (group.length === 1 || error instanceof RuntimeError)
+      // One that is refused takes none of the others along. What fails for another reason, a database that is away or a statement that
+      // took too long, would fail for each of them once more.
+      if (group.length === 1 || !isRefusal(error))
         for (const { settle } of group) settle.reject(error)
       else for (const each of group) await this.#make([each])
     }
@@ -108,6 +108,10 @@ export class MadeAtOnce {
     return made
   }
 }
+
+/** Whether PostgreSQL refused a statement for what stands in it: its data (22), a constraint (23), a deadlock (40), a trigger (P0). */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && /^(22|23|40|P0)/.test(String(error.code))
 
 type Texts = readonly (string | null)[]
 
